@@ -80,7 +80,7 @@ def test_a_command_that_is_killed_is_run_again_and_each_client_is_counted_once(f
         (["--to", "http://example.org"], "--to = 'http://example.org' is not encrypted"),
         (["--to", "nowhere"], "--to = 'nowhere' is not an address"),
         (["--secret", "nowhere"], "secret file nowhere cannot be read"),
-        (["--round", "2"], "round = 2 is not open: samples are taken in 1; leave it out (--round)"),
+        (["--round", "2"], "round = 2 is not open: samples are taken in 1; leave it out (--round). Another round"),
         (["--epsilon", "0.5"], "(--epsilon)"),
         (["--agreement", "nowhere"], "agreement nowhere cannot be read"),
         (["--agreement", "0" * 64], "does not collect under agreement 000"),
@@ -105,6 +105,36 @@ def test_errors_say_what_to_mend(
         line = refusal(*arguments(files, server.address, "--patience", "0", *more))
         assert says in line
         assert [each for each in server.asked if each.method == "POST"] == []
+
+
+def test_a_wait_and_a_new_ledger_are_told(run: Run, files: Path) -> None:
+    counted = said(200, {"counted": 50, "again": 0, "refused": []})
+    (files / "secret.ledger").mkdir(mode=0o700)
+    busy = replies(Agreement.read(files / "agreement.json"), samples=[said(503, Retry_After="0"), counted])
+    with serving(busy) as server:
+        done = run(*arguments(files, server.address))
+        server.replies["/samples"] = [said(503, Retry_After="0"), counted]
+        assert run(*arguments(files, server.address), "--quiet").stderr == ""
+    assert done.exit_code == 0, done.output
+    made, waiting, *_ = done.stderr.splitlines()
+    assert "nothing spent so far; its folder was there and empty: if it held a ledger before, stop" in made
+    assert waiting.startswith(
+        f"{server.address} does not take it yet: it answers 503; asking again in 1 s, for up to 600 s"
+    )
+    assert waiting.endswith("(round 1 is paid for: after an interruption run the same again with round=1 (--round 1))")
+
+
+def test_whoever_stops_a_run_learns_the_round_that_is_paid_for(
+    run: Run, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("discreet.client._collector.Collector.send_samples", stop)
+    with serving(replies(Agreement.read(files / "agreement.json"))) as server:
+        done = run(*arguments(files, server.address))
+    assert done.exit_code != 0
+    assert "run the same again with round=1 (--round 1)" in done.stderr
 
 
 def test_a_bar_shows_how_many_are_acknowledged(

@@ -48,6 +48,7 @@ from discreet.ledger import (
     Budget,
     Ledger,
     PopulationLedger,
+    made_ledger_text,
     population_ledger_exists,
     read_budget_and_runs,
     spent_by_clients,
@@ -80,13 +81,15 @@ def open_or_create_population_ledger(
         if budget is not None and budget != found.budget.epsilon:
             raise DiscreetError(f"--budget {budget:g} is not the {found.budget} of ledger {folder}; leave it out")
         return found
+    empty = folder.exists()
     made = PopulationLedger.create(folder, budget=budget, secret=secret)
     if not quiet:
-        typer.echo(
-            f"made ledger {spell_out_invisible(str(folder))}: {made.budget} for each client, nothing spent so far",
-            err=True,
-        )
+        _tell_on_stderr(made_ledger_text(made, empty_folder=empty))
     return made
+
+
+def _tell_on_stderr(sentence: str) -> None:
+    typer.echo(spell_out_invisible(sentence), err=True)
 
 
 def _show_population_ledger(folder: Path, *, json: bool) -> None:
@@ -249,7 +252,9 @@ def send_samples_of_table(
     json: JsonSummary = False,
     quiet: Quiet = False,
 ) -> None:
-    """Send one private sample for each client of a table to a collector. If a run fails, run it again: each client is counted once.
+    """Send one private sample for each client of a table to a collector. If a run fails, run it again with the --round that it names.
+
+    Each client is then counted once, and nothing more is spent.
 
     Raw records never leave this machine. Names of clients are derived from the secret: nobody without it can link them to clients.
     """
@@ -266,35 +271,41 @@ def send_samples_of_table(
     token = None if gateway_token_file is None else _read_gateway_token(gateway_token_file)
     labels = domain_from_options(domain, None, None, None)
     books = None if ledger is None else open_or_create_population_ledger(ledger, budget, held, quiet=quiet or json)
-    with (
-        open_source(source) if source == STANDARD else nullcontext(source) as records,
-        using_progress_bars_on_terminal(showing_sending_progress, quiet=quiet) as progress,
-    ):
-        sent = send_table(
-            to,
-            records,
-            client=client,
-            value=value[0] if len(value) == 1 else value,
-            secret=held,
-            count=count,
-            weight=weight,
-            domain=labels,
-            other=other,
-            nulls=nulls,
-            round=round_number,
-            agreement=agreement,
-            epsilon=epsilon,
-            ledger=books,
-            budget=budget if books is None else None,
-            over_budget=over_budget,
-            token=token,
-            key=key,
-            timeout=timeout,
-            patience=patience,
-            plain_http=plain_http,
-            tls=trusted,
-            progress=progress,
-        )
+    try:
+        with (
+            open_source(source) if source == STANDARD else nullcontext(source) as records,
+            using_progress_bars_on_terminal(showing_sending_progress, quiet=quiet) as progress,
+        ):
+            sent = send_table(
+                to,
+                records,
+                client=client,
+                value=value[0] if len(value) == 1 else value,
+                secret=held,
+                count=count,
+                weight=weight,
+                domain=labels,
+                other=other,
+                nulls=nulls,
+                round=round_number,
+                agreement=agreement,
+                epsilon=epsilon,
+                ledger=books,
+                budget=budget if books is None else None,
+                over_budget=over_budget,
+                token=token,
+                key=key,
+                timeout=timeout,
+                patience=patience,
+                plain_http=plain_http,
+                tls=trusted,
+                progress=progress,
+                notify=None if quiet else _tell_on_stderr,
+            )
+    except KeyboardInterrupt as stopped:
+        if stopped.args:  # with which round to go on
+            _tell_on_stderr(str(stopped))
+        raise
     if json:
         print_json({**asdict(sent), "samples": sent.samples})
     elif not quiet:

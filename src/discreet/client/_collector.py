@@ -15,6 +15,7 @@ collection, at the address that was connected to. Anything else shown as a signa
 import http.client
 import io
 import json
+import math
 import random
 import re
 import socket
@@ -179,10 +180,14 @@ _PATIENCE = Range(0.0, 1e9)
 
 @dataclass(frozen=True)
 class Patience:
-    """Seconds to wait for one answer, and for all attempts together with their pauses."""
+    """Seconds to wait for one answer, and for all attempts together with their pauses.
+
+    `notify` is called with a sentence before each pause.
+    """
 
     timeout: float
     total: float
+    notify: Callable[[str], None] | None = None
 
     def __post_init__(self) -> None:
         POSITIVE.check("timeout", self.timeout, "seconds to wait for an answer")
@@ -208,6 +213,10 @@ class Patience:
                 raise CollectorError(
                     f"{who} does not take it: {why}{later} (asked {pluralise(tries, 'time')}, for up to {self.total:g} s: patience= "
                     "(--patience)); try again later"
+                )
+            if self.notify is not None:
+                self.notify(
+                    f"{who} does not take it yet: {why}; asking again in {math.ceil(wait)} s, for up to {self.total:g} s"
                 )
             time.sleep(wait)
             pause = min(2.0 * pause, _LONGEST)
@@ -263,7 +272,10 @@ class Offer:
             raise CollectorError(f"no samples are taken now under agreement {self.agreement}; try again later")
         if wanted is not None and wanted not in self.rounds:
             told = ", ".join(map(str, self.rounds))
-            raise CollectorError(f"round = {wanted} is not open: samples are taken in {told}; leave it out (--round)")
+            raise CollectorError(
+                f"round = {wanted} is not open: samples are taken in {told}; leave it out (--round). Another round than that of an earlier "
+                "run is another release, which costs epsilon again"
+            )
         return self.rounds[-1] if wanted is None else wanted
 
 

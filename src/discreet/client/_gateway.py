@@ -26,7 +26,14 @@ from discreet.client._collector import Collector, Patience
 from discreet.client._protocol import parse_address
 from discreet.domain import as_domain
 from discreet.errors import POSITIVE, CollectorError, DiscreetError, LedgerError, check_choice, raise_missing_extra
-from discreet.ledger import Budget, Destination, PopulationLedger, Round, population_ledger_exists
+from discreet.ledger import (
+    Budget,
+    Destination,
+    PopulationLedger,
+    Round,
+    made_ledger_text,
+    population_ledger_exists,
+)
 from discreet.privacy.tradeoff import LARGE_EPSILON
 from discreet.release import Question, Secret, as_secret
 
@@ -92,6 +99,7 @@ def send_table(
     plain_http: bool = False,
     tls: ssl.SSLContext | None = None,
     progress: Callable[[int, int], None] | None = None,
+    notify: Callable[[str], None] | None = None,
 ) -> Sent:
     """Send one private sample for each client of a table to a collection.
 
@@ -122,12 +130,13 @@ def send_table(
         plain_http: whether to allow unencrypted http to other machines.
         tls: the trusted authorities.
         progress: called with the numbers of acknowledged samples and of all samples.
+        notify: called with a sentence when a ledger was made in an empty folder, and before each pause of a busy collector.
 
     Returns:
         How many samples were counted, were there already, and were refused.
 
     Raises:
-        CollectorError: if the collector cannot be reached; run it again.
+        CollectorError: if the collector cannot be reached; run it again, with the round that the error names.
         LedgerError: if clients may have answered this question, or another collector has these samples.
         BudgetError: if clients cannot pay.
         DiscreetError: for a table that cannot be read, before the collector is contacted.
@@ -136,10 +145,17 @@ def send_table(
     if held is None:
         raise DiscreetError("a gateway needs a secret; make one with: discreet secret FILE")
     address = parse_address(url, plain_http=plain_http, tls=tls)
-    service = Collector(address, Patience(timeout=timeout, total=patience), require_sendable_token(token))
+    advice = ""  # for whoever stops the run
+
+    def notify_with_advice(sentence: str) -> None:
+        if notify is not None:
+            notify(sentence + advice)
+
+    trying = Patience(timeout=timeout, total=patience, notify=notify_with_advice)
+    service = Collector(address, trying, require_sendable_token(token))
     only, trusted = pinned_agreement_or_id(agreement), require_public_key_or_no_key(key)
     POSITIVE.check("epsilon", epsilon)
-    books = _open_or_create_gateway_ledger(held, budget) if ledger is None else ledger
+    books = _open_or_create_gateway_ledger(held, budget, notify_with_advice) if ledger is None else ledger
     names = _value_column_names(value)
     make_table_source = _make_table_reader(table, client, names, count, weight, nulls)
 
@@ -178,6 +194,7 @@ def send_table(
         agreement=agreed, round=number, ledger=books, over_budget=over_budget,
     )  # fmt: skip
     given = books.destination_of_round(asked) or to
+    advice = f" (round {number} is paid for: after an interruption run the same again with round={number} (--round {number}))"
     counted = again = refused = 0
     for samples, body in _iterate_sample_counts_and_bodies(
         _append_outcome_number_column(drawn, agreed, domain), given, agreed, number, held
@@ -189,13 +206,17 @@ def send_table(
                 f"{error} ({counted + again + refused:,} of {drawn.num_rows:,} samples of round {number} are acknowledged; run the same "
                 f"again with round={number} (--round {number}): it sends the same, and spends nothing more)"
             ) from None
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"interrupted{advice}") from None
         counted, again, refused = counted + verdict.counted, again + verdict.again, refused + len(verdict.refused)
         if progress is not None:
             progress(counted + again + refused, drawn.num_rows)
     return Sent(given.collection, agreed.id, number, counted, again, refused)
 
 
-def _open_or_create_gateway_ledger(secret: Secret, budget: float | None) -> PopulationLedger:
+def _open_or_create_gateway_ledger(
+    secret: Secret, budget: float | None, notify: Callable[[str], None]
+) -> PopulationLedger:
     """The gateway's ledger beside its secret; created if its budget is given."""
     if secret.state is None:
         raise DiscreetError("a gateway keeps a ledger beside its secret, and this secret is in no file: pass ledger=")
@@ -207,8 +228,12 @@ def _open_or_create_gateway_ledger(secret: Secret, budget: float | None) -> Popu
                 f"a gateway counts what each client spends, and there is no ledger {folder} yet: say what all samples of a client together "
                 "may cost: budget= (--budget)"
             )
+        empty = folder.exists()
         try:
-            return PopulationLedger.create(folder, budget=budget, secret=secret)
+            made = PopulationLedger.create(folder, budget=budget, secret=secret)
+            if empty:
+                notify(made_ledger_text(made, empty_folder=True))
+            return made
         except LedgerError:
             if not population_ledger_exists(folder):  # else another run created it
                 raise

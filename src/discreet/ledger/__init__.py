@@ -18,6 +18,7 @@ with imports_on_first_use(globals()):
         PopulationLedger,
         Round as Round,
         Settlement as Settlement,
+        made_ledger_text as made_ledger_text,
         population_ledger_exists as population_ledger_exists,
         read_budget_and_runs as read_budget_and_runs,
         spent_by_clients as spent_by_clients,

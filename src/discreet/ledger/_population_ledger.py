@@ -437,6 +437,16 @@ def population_ledger_exists(folder: str | Path) -> bool:
     return any(not entry.name.startswith(f"{_BOOK}{PARTIAL}") for entry in path.iterdir())
 
 
+def made_ledger_text(ledger: PopulationLedger, *, empty_folder: bool) -> str:
+    """What to say of a ledger that was made. `empty_folder`: whether its folder was there, and might have lost a ledger."""
+    lost = (
+        "; its folder was there and empty: if it held a ledger before, stop, and restore that one"
+        if empty_folder
+        else ""
+    )
+    return f"made ledger {ledger.folder}: {ledger.budget} for each client, nothing spent so far{lost}"
+
+
 def _open_population_book(folder: Path) -> Book:
     try:
         status = folder.stat()
