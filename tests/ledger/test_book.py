@@ -120,7 +120,7 @@ def test_nothing_of_the_data_and_no_key_is_in_it(tmp_path: Path) -> None:
     assert [sorted(line) for line in ledger._book.read_lines()[:1]] == [["delta", "epsilon", "format"]]
     with using_sqlite_connection(ledger.path, 1.0) as database:
         columns = database.execute("SELECT name FROM sqlite_master").fetchall()
-    assert columns == [("lines",), ("last",)]
+    assert columns == [("lines",), ("last",), ("place",)]
 
 
 def test_a_book_of_another_kind_is_named(tmp_path: Path) -> None:

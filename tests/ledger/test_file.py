@@ -48,6 +48,23 @@ def test_the_same_request_gets_the_same_sample_and_is_charged_once(ledger: Ledge
     assert ledger.spent().basic == Fraction(3, 2)
 
 
+def test_a_ledger_that_is_renamed_after_a_crash_needs_its_journal(tmp_path: Path, ledger: Ledger) -> None:
+    """The sample that was released under the new name was undone, and drawn anew, once the file had its earlier name again."""
+    earlier, later = f"{ledger.path}-journal", f"{tmp_path / 'renamed'}-journal"
+    charge(ledger, 1, sample=3)
+    Path(earlier).touch(mode=0o600)
+    ledger.path.rename(tmp_path / "renamed")
+    with pytest.raises(LedgerError, match="was renamed after a crash") as caught:
+        Ledger(tmp_path / "renamed")
+    assert str(caught.value).endswith(f"mv {earlier} {later}")
+    Path(earlier).rename(later)
+    renamed = Ledger(tmp_path / "renamed")
+    assert charge(renamed, 1, sample=4) == 3
+    assert charge(renamed, 2, sample=4) == 4
+    Path(earlier).touch(mode=0o600)  # of another ledger, by now
+    assert charge(renamed, 3, sample=5) == 5
+
+
 def test_past_the_budget_it_refuses_and_says_what_is_left(ledger: Ledger) -> None:
     for number in range(1, 4):
         charge(ledger, number)
@@ -254,7 +271,10 @@ def test_files_that_are_no_ledgers_are_named(tmp_path: Path, ledger: Ledger) -> 
     for name, says in [
         ("missing", "there is no ledger"),
         ("text", "it is not a ledger"),
-        ("empty", "is empty, so it is damaged. Restore it from a copy; do not start a new one"),
+        (
+            "empty",
+            "is empty, so it is damaged. Restore it from a copy; do not start a new one",
+        ),
         ("future", "'discreet ledger 4', not a 'discreet ledger 3'"),
         ("first", "it holds 2 charges that add up to epsilon = 0.75: keep it, and create a new ledger"),
         ("pipe", "is not a plain file"),

