@@ -273,7 +273,7 @@ def test_files_that_are_no_ledgers_are_named(tmp_path: Path, ledger: Ledger) -> 
         ("text", "it is not a ledger"),
         (
             "empty",
-            "is empty, so it is damaged. Restore it from a copy; do not start a new one",
+            "is empty, so it is damaged. Restore a copy made after the last release (an older one would release later rounds again)",
         ),
         ("future", "'discreet ledger 4', not a 'discreet ledger 3'"),
         ("first", "it holds 2 charges that add up to epsilon = 0.75: keep it, and create a new ledger"),

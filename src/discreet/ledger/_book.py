@@ -182,7 +182,8 @@ _SCHEMA = (
 )
 _PLACE = "CREATE TABLE IF NOT EXISTS place (path BLOB NOT NULL) STRICT"  # books of earlier versions get it when they are written
 _JOURNAL = b"-journal"  # SQLite's suffix
-_DAMAGED = "the file is damaged; restore it, and do not start a new one: what was spent stays spent"
+LATEST_COPY = "a copy made after the last release (an older one would release later rounds again)"
+_DAMAGED = f"the file is damaged; restore {LATEST_COPY}, and do not start a new one: what was spent stays spent"
 _REASONS = {
     sqlite3.SQLITE_BUSY: "another process has been using it for too long; try again",
     sqlite3.SQLITE_LOCKED: "another process has been using it for too long; try again",
@@ -312,8 +313,8 @@ class Book:
                 raise LedgerError(_advice_on_first_format(self.path, database))
             if not database.execute("SELECT 1 FROM sqlite_master").fetchone():
                 raise LedgerError(
-                    f"{self.what} {self.path} is empty, so it is damaged. Restore it from a copy; do not start a new one: what was spent "
-                    "stays spent. Remove it only if you know that nothing was ever released with it"
+                    f"{self.what} {self.path} is empty, so it is damaged. Restore {LATEST_COPY}; do not start a new one: what was "
+                    "spent stays spent. Remove it only if you know that nothing was ever released with it"
                 )
             raise LedgerError(f"{self.path} is not a {self.what}; check the name")
         self._refuse_journal_left_behind(database)

@@ -55,6 +55,7 @@ from discreet.errors import (
 )
 from discreet.families import ContinuousFamily, refuse_bad_laws
 from discreet.ledger._book import (
+    LATEST_COPY,
     WAIT_SECONDS,
     Book,
     BookWriter,
@@ -205,8 +206,8 @@ class Ledger:
             self.path.stat()
         except FileNotFoundError:
             raise LedgerError(
-                f"there is no ledger {self.path}; restore it if it was there before, since what was spent stays spent. A client that has "
-                "released nothing yet makes one with Ledger.create or: discreet ledger create"
+                f"there is no ledger {self.path}; if it was there before, restore {LATEST_COPY}: what was spent stays spent. "
+                "A client that has released nothing yet makes one with Ledger.create or: discreet ledger create"
             ) from None
         except (OSError, ValueError):  # the book raises the error that explains it
             pass
@@ -482,7 +483,7 @@ def refuse_new_ledger_of_used_identity(ledger: str | Path, identity: str | Path)
     if os.path.lexists(identity) or os.path.lexists(f"{identity}{PASSING}"):
         raise LedgerError(
             f"ledger {ledger} is missing or empty, but its identity {identity} is there: this device has spent from that ledger. Restore "
-            f"{ledger} from a copy. To start anew on purpose, remove {identity} as well. Collectors will then count this device as another "
+            f"{LATEST_COPY}. To start anew on purpose, remove {identity} as well. Collectors will then count this device as another "
             "one. What it spent before stays spent"
         )
 

@@ -40,12 +40,15 @@ from discreet._base.files import atomic_write, error_reason, refuse_file_open_to
 from discreet._base.numerics import stated_decimal
 from discreet.errors import BudgetError, DiscreetError, LedgerError, check_choice, check_path
 from discreet.ledger import OVER_BUDGET
-from discreet.ledger._book import PARTIAL, Book, Budget, Rounds, utc_timestamp
+from discreet.ledger._book import LATEST_COPY, PARTIAL, Book, Budget, Rounds, utc_timestamp
 from discreet.ledger._client_ledger import Destination, is_key_note
 from discreet.release import Question, RunKey, Secret, as_secret
 
 _HEAD = b"discreet charges 1\n"
-_DAMAGED = "is damaged; restore it, and do not start a new ledger: what was spent stays spent; no sample was released"
+_DAMAGED = (
+    f"is damaged; restore {LATEST_COPY} of the whole folder, and do not start a new ledger: what was spent stays spent; "
+    "no sample was released"
+)
 
 
 @dataclass(frozen=True)
