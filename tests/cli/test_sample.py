@@ -372,7 +372,8 @@ def test_a_dry_run_lists_what_is_outside_and_releases_nothing(folder: Path, run:
     assert "4,004 rows, 3 of them with 2 different values outside the domain, 1 without a value" in result.stderr
     assert ", 1 without a client" in result.stderr
     assert json.loads(run(*asked, "--json").stdout) == {
-        "rows": 4004, "nameless": 1, "nulls": 1, "not_numbers": 0, "outside": [{"value": "owl\n", "rows": 2}, {"value": "Ant", "rows": 1}],
+        "rows": 4004, "nameless": 1, "nulls": 1, "not_numbers": 0, "names_in_several_forms": 0,
+        "outside": [{"value": "owl\n", "rows": 2}, {"value": "Ant", "rows": 1}],
     }  # fmt: skip
     assert sorted(path.name for path in folder.iterdir()) == before
     assert "give --output OUT" in refusal(*BASE, "--domain", "animals.txt")
@@ -387,6 +388,11 @@ def test_messages_are_about_options_and_what_is_there(folder: Path, refusal: Cal
         assert said in told
     listed = run("sample", "one.csv", *terms[:-2], "--dry-run").stderr
     assert "released: 1 row, 1 of them with 1 different value outside the domain" in listed
+    Path("forms.csv").write_text("who,what\n1,1\n1.0,2\n")
+    assert (
+        "2 names of clients differ from another only in case"
+        in run("sample", "forms.csv", *terms[:-2], "--dry-run").stderr
+    )
     Path("texts.csv").write_text("who,what\na,1\n,2\n")
     said = refusal("sample", "texts.csv", *terms, "--force")
     assert "column 'who' holds nulls (1 in 2 rows)" in said

@@ -260,3 +260,7 @@ def test_names_in_two_forms_are_told_before_anybody_looks_at_samples() -> None:
         sample(
             pl.DataFrame({**table, "who": ["1.0", "3", "2.0", "7"]}), client="who", value="what", domain=2, epsilon=1.0
         )
+    for other in ("ANN", "Ann ", "Ann\t"):
+        names = {**table, "who": ["Ann", "Ben", other, "Cem"]}
+        with pytest.warns(ClientNameWarning, match=r"differ only in case or spaces: .* \(--dry-run\) counts them"):
+            sample(pl.DataFrame(names), client="who", value="what", domain=2, epsilon=1.0)

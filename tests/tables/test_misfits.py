@@ -59,6 +59,17 @@ def test_rows_that_name_no_client_are_told_of_since_they_stop_a_release() -> Non
     assert dry_run(lists, domain=["a"], **TERMS).nameless == 2
 
 
+def test_names_of_one_person_in_several_forms_are_counted(tmp_path: Path) -> None:
+    """Every row is looked at, also one whose value is outside."""
+    path = tmp_path / "in.csv"
+    path.write_text("who,what\nAnn,a\nann,z\nAnn ,a\nBob,a\n,a\n1,a\n1.0,z\n2,a\nNULL,a\nBob,z\n")
+    assert dry_run(path, domain=["a"], **TERMS).names_in_several_forms == 5
+    for names in ([1, 1], ["Ann", "Ben"], [1.0, 2.0]):
+        assert not dry_run(pl.DataFrame({"who": names, "what": "a"}), domain=["a"], **TERMS).names_in_several_forms
+    several = pl.DataFrame({"who": ["Ann", "ann"], "day": [1, 2], "what": "a"})
+    assert not dry_run(several, **{**TERMS, "client": ["who", "day"]}, domain=["a"]).names_in_several_forms
+
+
 def test_lists_and_streams() -> None:
     table = pa.table({"who": [1, 2, 3], "what": [["a", "z"], [], ["z"]]})
     for form in (table, table.to_reader(), pl.DataFrame(table).lazy()):

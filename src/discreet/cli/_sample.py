@@ -366,6 +366,7 @@ def _print_values_outside_domain(source: str, request: Request, scratch: Path | 
         outside = [{"value": value, "rows": rows} for value, rows in found.outside.items()]
         counts = {
             "rows": found.rows, "nameless": found.nameless, "nulls": found.nulls, "not_numbers": found.not_numbers,
+            "names_in_several_forms": found.names_in_several_forms,
         }  # fmt: skip
         print_json({**counts, "outside": outside})
         return
@@ -383,6 +384,12 @@ def _print_values_outside_domain(source: str, request: Request, scratch: Path | 
         ),
         err=True,
     )
+    if found.names_in_several_forms:
+        typer.echo(
+            f"{found.names_in_several_forms:,} names of clients differ from another only in case, in spaces, or as '1' and '1.0' do: each is "
+            "a client with a sample and a budget. If they are one person, give the names one form first",
+            err=True,
+        )
 
 
 def generate_private_text(

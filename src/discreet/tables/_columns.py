@@ -55,7 +55,7 @@ from discreet.tables._sources import (
 )
 
 _WHOLE_BELOW = {pl.Float32(): 2**24, pl.Float64(): 2**53}  # below this, different integers are different floats
-_AS_FLOATS = r"^-?[0-9]+\.0+$"
+_AS_FLOATS = r"^(-?[0-9]+)\.0+$"
 _AS_MISSING = (
     "nan",
     "NaN",
@@ -253,7 +253,7 @@ def warn_of_suspicious_client_names(column: str, names: pl.Series, *, first: boo
         )
     looked_at = names.head(_LOOKED_AT if first else 0)
     floats = looked_at.filter(looked_at.str.contains(_AS_FLOATS))
-    integers = floats.str.replace(r"\.0+$", "")
+    integers = floats.str.replace(_AS_FLOATS, "$1")
     if names.is_in(integers.implode()).any():
         warn_caller(
             f"column {column!r} names clients both as integers and as floats are written, as '1' and '1.0': these are two clients, each "
@@ -266,6 +266,23 @@ def warn_of_suspicious_client_names(column: str, names: pl.Series, *, first: boo
             "with a budget: go on with the names that were released first. Only before the first release write '1' where they are integers",
             ClientNameWarning,
         )
+    if looked_at.n_unique() > _names_in_one_form(looked_at, floats=False).n_unique():
+        warn_caller(
+            f"column {column!r} names clients that differ only in case or spaces: these are several clients, each with a sample and a "
+            "budget. If they are one, give the names one form before the first release; dry_run (--dry-run) counts them",
+            ClientNameWarning,
+        )
+
+
+def count_names_in_several_forms(names: pl.Series) -> int:
+    """How many of these different texts differ from another only in case, in spaces, or as '1' and '1.0' do."""
+    return int(_names_in_one_form(names, floats=True).is_duplicated().sum())
+
+
+def _names_in_one_form(names: pl.Series, *, floats: bool) -> pl.Series:
+    """Names without differences of case and spaces; with `floats` also '1.0' as '1'."""
+    found = names.str.to_lowercase().str.replace_all(r"\s+", " ").str.strip_chars()
+    return found.str.replace(_AS_FLOATS, "$1") if floats else found
 
 
 def normalise_client_names(clients: pa.Array) -> pa.Array:

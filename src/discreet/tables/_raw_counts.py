@@ -27,7 +27,7 @@ from discreet.domain import (
     resolve_and_count_misfit_marks,
 )
 from discreet.errors import DiscreetError
-from discreet.tables._columns import Columns, ValueColumn
+from discreet.tables._columns import Columns, ValueColumn, count_names_in_several_forms
 from discreet.tables._reading import Reading
 from discreet.tables._request import Request, RequestTerms
 from discreet.tables._sources import Source, source_of_table
@@ -138,6 +138,8 @@ class DryRun:
         nulls: rows without a value (null, or an empty list).
         not_numbers: rows whose value is NaN.
         outside: {value: number of rows} for every value outside the domain, most frequent first.
+        names_in_several_forms: names of clients that differ from another only in case, in spaces, or as '1' and '1.0' do. A release gives
+            each of them a sample.
     """
 
     rows: int
@@ -145,6 +147,7 @@ class DryRun:
     nulls: int
     not_numbers: int
     outside: dict[Any, int]
+    names_in_several_forms: int = 0
 
 
 def dry_run(table: Any, **terms: Unpack[RequestTerms]) -> DryRun:
@@ -166,18 +169,26 @@ def dry_run(table: Any, **terms: Unpack[RequestTerms]) -> DryRun:
 def count_values_outside_domain(source: Source, request: Request) -> DryRun:
     """Every value outside the domain of a request, with its number of rows; of a survey those of any column, with the column in front."""
     reading = request.make_reading(source.schema, untyped=source.untyped_columns, where=source.name)
-    rows = nameless = nulls = not_numbers = 0
+    rows = nameless = nulls = not_numbers = alike = 0
     outside: dict[Any, int] = {}
     for value in reading.values:
         counts = _count_missing_and_outside_values_of_source(source, reading, value)
         rows, nameless = int(counts["rows"].sum()), int(counts["nameless"].sum())
+        alike = count_names_in_several_forms(counts["names"].explode().drop_nulls().unique())
         nulls += _number_of_rows_with_mark(counts, MARK_MISSING)
         not_numbers += _number_of_rows_with_mark(counts, MARK_NAN)
         absent = pl.col("mark").is_null() | pl.col("mark").is_in([int(MARK_MISSING), int(MARK_NAN)])
         others = counts.filter(~absent).group_by("value").agg(pl.col("rows").sum())
         for found, number in others.sort(["rows", "value"], descending=[True, False]).iter_rows():
             outside[f"{value.name}: {found}" if value.of_survey else found] = number
-    return DryRun(rows=rows, nameless=nameless, nulls=nulls, not_numbers=not_numbers, outside=outside)
+    return DryRun(
+        rows=rows,
+        nameless=nameless,
+        nulls=nulls,
+        not_numbers=not_numbers,
+        outside=outside,
+        names_in_several_forms=alike,
+    )
 
 
 def _count_missing_and_outside_values_of_source(source: Source, reading: Reading, value: ValueColumn) -> pl.DataFrame:
@@ -190,8 +201,10 @@ def _count_missing_and_outside_values_of_source(source: Source, reading: Reading
         )
     )
     if not parts:
-        return pl.DataFrame(schema={"mark": pl.UInt32, "value": pl.String, "rows": pl.UInt32, "nameless": pl.UInt32})
-    return pl.concat(parts).group_by("mark", "value").agg(pl.col("rows", "nameless").sum())
+        numbers = {"mark": pl.UInt32, "value": pl.String, "rows": pl.UInt32, "nameless": pl.UInt32}
+        return pl.DataFrame(schema={**numbers, "names": pl.List(pl.String)})
+    sums = pl.col("rows", "nameless").sum()
+    return pl.concat(parts).group_by("mark", "value").agg(sums, pl.col("names").explode().unique())
 
 
 def _number_of_rows_with_mark(counts: pl.DataFrame, mark: np.uint32) -> int:

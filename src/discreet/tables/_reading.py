@@ -224,6 +224,11 @@ class Reading:
         return is_integer_client_type(self.client_name_type)
 
     @property
+    def are_clients_texts_of_one_column(self) -> bool:
+        """Whether clients are named by the texts of one column, as they stand in it."""
+        return len(self.name_kinds) == 1 and not self.are_clients_integers
+
+    @property
     def columns_that_may_mix_integers_and_floats(self) -> tuple[str, ...]:
         """The columns in which integers and floats mean the same, so that files may differ in this."""
         numbers = [value.name for value in self.values if value.coding.has_cells]
@@ -344,18 +349,20 @@ class Reading:
     def count_missing_and_outside_values(self, frame: Any, value: ValueColumn) -> Any:
         """The number of rows without an outcome of their own in a column, by mark and value.
 
-        All others are counted together, under no mark and no value. `nameless`: how many of the rows have no client either.
+        All others are counted together, under no mark and no value. `nameless`: how many of the rows have no client either. `names`: the
+        different clients of the rows, if they are texts of one column.
         """
         rows = self._explode_lists_to_rows(frame).with_columns(value.dates_as_texts_expression().alias(_AS_IT_STANDS))
-        outcome = value.outcome_expression()
+        outcome, name = value.outcome_expression(), self._client_name_expression()
         marked = pl.when(outcome >= int(FIRST_MARK))
         found = (
             marked.then(outcome).alias("mark"),
             marked.then(pl.col(_AS_IT_STANDS)).alias("value"),
-            self._client_name_expression().is_null().alias("nameless"),
+            name.is_null().alias("nameless"),
+            (name if self.are_clients_texts_of_one_column else pl.lit(None, pl.String)).alias("names"),
         )
         counted = value.cast_frame_to_domain_type(rows).select(found).group_by("mark", "value")
-        return counted.agg(pl.len().alias("rows"), pl.col("nameless").sum())
+        return counted.agg(pl.len().alias("rows"), pl.col("nameless").sum(), pl.col("names").unique())
 
     def _client_name_expression(self) -> pl.Expr:
         if len(self.name_kinds) == 1:
