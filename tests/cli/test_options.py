@@ -44,7 +44,8 @@ def test_every_command_states_a_domain_in_the_same_words(command: str) -> None:
         (("--bounds", "1", "0", "--cells", "3"), "bounds 1 and 0 do not enclose an interval"),
         (("--bounds", "1e16", "10000000000000010", "--cells", "30"), "floats cannot tell so many apart"),
         (("--domain-size", "0"), "domain size = 0 is less than 1"),
-        (("--domain", "twice.txt"), "duplicate labels: 'a'"),
+        (("--domain", "twice.txt"), "domain file twice.txt: duplicate labels: 'a'"),
+        (("--domain", "empty.txt"), "domain file empty.txt is empty; each line is a label"),
         (("--domain", "in.parquet"), "called like a table"),
     ],
 )
@@ -60,6 +61,7 @@ def test_mistakes_are_the_same_everywhere(
     monkeypatch.chdir(tmp_path)
     Path("labels.txt").write_text("a\nb\n")
     Path("twice.txt").write_text("a\na\n")
+    Path("empty.txt").write_text("")
     pl.DataFrame({"who": [1], "what": ["a"]}).write_parquet("in.parquet")
     assert says in refusal(*COMMANDS[command], *stated)
     assert not Path("out.json").exists()

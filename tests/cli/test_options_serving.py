@@ -12,6 +12,7 @@ import typer
 
 from discreet.agreement import Agreement
 from discreet.cli import _options as options
+from discreet.errors import DiscreetError
 
 Run = Callable[..., Any]
 
@@ -111,3 +112,18 @@ def test_on_a_terminal_it_is_asked(monkeypatch: pytest.MonkeyPatch, answer: str,
     assert options.choose_mechanism_and_note(None, "linear") == ("linear", None)
     assert options.choose_mechanism_and_note(None, None, may_ask=False) == ("linear", options.LINEAR_BY_DEFAULT)
     assert len(asked) == 1
+
+
+def test_a_question_without_an_answer_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-D and Ctrl-C end the question without a traceback."""
+
+    def prompt(text: str, **how: Any) -> str:
+        raise typer.Abort
+
+    monkeypatch.setattr(typer, "prompt", prompt)
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with pytest.raises(
+        DiscreetError, match="the question was not answered, and nothing was done; say --for population"
+    ):
+        options.choose_mechanism_and_note(None, None)

@@ -1,5 +1,6 @@
 """Values that the command line reads without typer's validation are what typer makes of them, for every option of every command."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,8 @@ TYPED = [
 def outcome(reader: Any, value: Any, parameter: Any, context: Any) -> Any:
     try:
         found = reader.coerce(value, param=parameter, ctx=context)
-    except Exception as error:
-        return type(error), getattr(error, "format_message", lambda: "")()
+    except Exception as error:  # a number's message is our own, with the value
+        return type(error), None
     return type(found), repr(found)
 
 
@@ -41,3 +42,19 @@ def test_plain_values_are_read_as_typer_reads_them(name: str, tmp_path: Path) ->
             value = (text, "b") if many and text is not None else text
             found = [outcome(reader, value, parameter, context) for reader in (ours, typers)]
             assert found[0] == found[1], (parameter.name, text)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--outcomes", "3", "--epsilon", "1,5", "--clients", "9"), "'--epsilon': '1,5' is not a number, such as 0.5"),
+        (
+            ("--outcomes", "3", "--epsilon", "1", "--epsilon", "2%", "--clients", "9"),
+            "'2%' is not a number, such as 0.5",
+        ),
+        (("--bounds", "0", "--cells", "3", "--clients", "9"), "'--bounds': '--cells' is not a number"),
+        (("--outcomes", "3.5", "--clients", "9"), "'--domain-size' / '--outcomes': '3.5' is not a whole number"),
+    ],
+)
+def test_a_number_that_is_none_is_shown(refusal: Callable[..., str], options: tuple[str, ...], says: str) -> None:
+    assert says in refusal("plan", *options)

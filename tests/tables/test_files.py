@@ -103,7 +103,11 @@ def test_a_csv_column_is_a_text_until_told_otherwise(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "named"),
     [
-        ("in.csv", b"client,value\na,x\n", r"column 'value' holds texts that are no whole numbers .*\(1 in 1 rows\)"),
+        (
+            "in.csv",
+            b"client,value\na,x\n",
+            r"column 'value' holds texts that are no whole numbers .*\(1 in 1 rows\); correct them: write 1234, without",
+        ),
         ("in.csv", b"", "in.csv is empty"),
         ("in.csv", b"client,value\na,,\n", "in.csv: "),
         ("in.csv", b"a,b\n1,2\n", "column 'client' is not in .*in.csv; it has 'a', 'b'"),

@@ -71,7 +71,7 @@ def read_lines(path: str | Path, what: str, *, each: str) -> list[str]:
     lines = text.removesuffix("\n").split("\n") if text else []
     for number, line in enumerate(lines, start=1):
         if not line:
-            raise DiscreetError(f"{path}, line {number} is empty; each line is {each}")
+            raise DiscreetError(f"{path}, line {number} is empty; each line is {each}: remove it")
     return lines
 
 

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, get_args
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -173,7 +173,26 @@ class PlainValues:
         if value is None:
             return () if param.multiple or param.nargs == -1 else None
         plain = self._parse_plain_value_or_none(value)
-        return self._by_typer().coerce(value, param=param, ctx=ctx) if plain is None else plain
+        if plain is not None:
+            return plain
+        try:
+            return self._by_typer().coerce(value, param=param, ctx=ctx)
+        except Exception as error:
+            mistake = self._number_mistake_text_or_none(value)
+            if mistake is not None and hasattr(error, "message"):
+                error.message = mistake
+            raise
+
+    def _number_mistake_text_or_none(self, value: Any) -> str | None:
+        """The first value that is no number, where numbers are asked for. Typer's message does not show it."""
+        for number, name in ((int, "a whole number"), (float, "a number, such as 0.5")):
+            if number in (self._kind, *get_args(self._kind)):
+                for each in (value,) if isinstance(value, str) else value:
+                    try:
+                        number(each)
+                    except ValueError:
+                        return f"{each!r} is not {name}"
+        return None
 
     def _parse_plain_value_or_none(self, value: Any) -> Any:
         if self._kind == list[str] and value and all(isinstance(each, str) and each.isprintable() for each in value):

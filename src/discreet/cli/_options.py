@@ -262,7 +262,7 @@ def domain_from_options(
     if (cells is None) != (bounds is None):
         raise DiscreetError("--bounds LO HI and --cells N go together")
     if file is not None:
-        return Labels(_read_labels_file(file))
+        return _read_labels_file(file)
     if size is not None:
         return Numbers(size)
     if bounds is not None and cells is not None:
@@ -279,13 +279,19 @@ def family_from_options(domain: int | Domain, lower: float | None, upper: float 
     return Band(np.ones(whole.size), lower=least, upper=most, domain=whole.domain)
 
 
-def _read_labels_file(path: Path) -> tuple[str, ...]:
+def _read_labels_file(path: Path) -> Labels[str]:
     """The labels in a text file, one on each line. A table is an error: its content would be published as labels."""
     if path.suffix.lower() in READ:
         raise DiscreetError(
             f"domain file {path} is called like a table; a domain is public, a text file with one label on each line"
         )
-    return tuple(read_lines(path, "domain", each="a label"))
+    labels = read_lines(path, "domain", each="a label")
+    if not labels:
+        raise DiscreetError(f"domain file {path} is empty; each line is a label")
+    try:
+        return Labels(labels)
+    except DiscreetError as error:
+        raise DiscreetError(f"domain file {path}: {error}") from None
 
 
 def prompt_for_missing_goal(goal: str | None, mechanism: str | None, *, may_ask: bool = True) -> str | None:
@@ -293,7 +299,13 @@ def prompt_for_missing_goal(goal: str | None, mechanism: str | None, *, may_ask:
     if goal is not None or mechanism is not None or not (may_ask and sys.stdin.isatty() and sys.stderr.isatty()):
         return goal
     whole = " or ".join(SERVED)
-    said: str = typer.prompt(f"Estimate a population, or serve each client? ({whole})", default="population", err=True)
+    try:
+        question = f"Estimate a population, or serve each client? ({whole})"
+        said: str = typer.prompt(question, default="population", err=True)
+    except typer.Abort:  # Ctrl-C or Ctrl-D
+        raise DiscreetError(
+            "the question was not answered, and nothing was done; say --for population or --for clients"
+        ) from None
     return next((name for name in SERVED if said and name.startswith(said.strip().lower())), said)
 
 
@@ -341,8 +353,8 @@ def read_agreement_of_samples(records: "Source", agreement: Path | None) -> Agre
         return Agreement.read(agreement)
     if records.agreement is None:
         raise DiscreetError(
-            f"{records.name} does not carry the agreement that its samples were released under; give --agreement FILE (as `discreet agree` "
-            "or `discreet sample --write-agreement` wrote it)"
+            f"{records.name} does not carry the agreement that its samples were released under; give --agreement FILE. `discreet agree` "
+            "writes it again from the same domain, epsilon and mechanism: samples need not be drawn again"
         )
     return Agreement.from_json(records.agreement)
 

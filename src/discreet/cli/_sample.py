@@ -233,6 +233,8 @@ def release_samples_of_table(
         return
     if output is None:
         raise DiscreetError("there is no output; give --output OUT (-o), or --dry-run")
+    if output == STANDARD and output_format != "csv" and sys.stdout.isatty():
+        raise DiscreetError("standard output is a terminal, and Arrow is no text; name a file, or say --format csv")
     if json and output == STANDARD:
         raise DiscreetError("--json goes to standard output, and so does --output -; name a file")
     match engine:
@@ -289,7 +291,11 @@ def release_samples_of_table(
     if json:
         print_json({"output": output, "round": request.round, **summary.record})
     elif not quiet:
-        told = (*_release_summary_lines(summary, request, output, ledger), *([] if taken is None else [taken]))
+        told = [*_release_summary_lines(summary, request, output, ledger), *([] if taken is None else [taken])]
+        if (output_format == "csv" or output.lower().endswith(".csv")) and (agreement, write_agreement) == (None, None):
+            told.append(
+                "CSV does not carry the agreement: for discreet estimate, `discreet agree` writes it from the same terms"
+            )
         typer.echo("\n".join(map(spell_out_invisible, told)), err=True)
 
 

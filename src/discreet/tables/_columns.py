@@ -528,9 +528,10 @@ class ValueColumn:
             return
         where = f"in {rows:,} rows"
         if misfits.unreadable:
-            what = "numbers" if self.coding.has_cells else "whole numbers of 64 bits"
+            what, fix = ("numbers", "1234.5") if self.coding.has_cells else ("whole numbers of 64 bits", "1234")
             raise DiscreetError(
-                f"column {self.name!r} holds texts that are no {what} ({misfits.unreadable:,} {where}); correct them"
+                f"column {self.name!r} holds texts that are no {what} ({misfits.unreadable:,} {where}); correct them: write {fix}, without "
+                "units, spaces or commas"
             )
         ways = "nulls='drop'" if self.of_survey else "nulls='drop' or 'other'"
         nulls = "nulls or empty lists" if self.listed else "nulls"
