@@ -312,6 +312,7 @@ def test_a_ledger_counts_what_clients_spend(folder: Path, run: Run, refusal: Cal
     run("secret", "my.secret")
     with_ledger = (*SAMPLING, "--ledger", "books", "--rounds", "5")
     assert "there is no ledger books; make one by giving its budget too" in refusal(*with_ledger, "-o", "1.csv")
+    assert "a client's whole budget is 1" in refusal(*with_ledger, "--budget", "1", "-o", "1.csv")  # makes no ledger
     (folder / "books").mkdir()  # as a run leaves it that is cut short while it makes the ledger
     (folder / "books").chmod(0o700)
     first = run(*with_ledger, "--budget", "4", "-o", "1.csv")

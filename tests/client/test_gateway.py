@@ -205,6 +205,10 @@ def test_nothing_is_released_before_all_is_known_to_be_right(tmp_path: Path, sec
         with pytest.raises(dc.LedgerError, match="say what all samples of a client together may cost"):
             sent(server.address, tmp_path / "another", budget=None)
         assert server.asked == []
+        for _ in range(2):
+            with pytest.raises(dc.BudgetError, match="a sample costs epsilon = 1, and a client's whole budget is"):
+                sent(server.address, tmp_path / "another", budget=0.5, agreement=AGREED)
+        assert not (tmp_path / "another.ledger").exists()  # which would keep a budget that pays for nothing
 
 
 ROWS = [

@@ -51,6 +51,7 @@ from discreet.ledger import (
     made_ledger_text,
     population_ledger_exists,
     read_budget_and_runs,
+    refuse_budget_below_one_sample,
     spent_by_clients,
 )
 from discreet.privacy.tradeoff import LARGE_EPSILON
@@ -64,9 +65,9 @@ if TYPE_CHECKING:
 
 
 def open_or_create_population_ledger(
-    folder: Path | None, budget: float | None, secret: Secret | None, *, quiet: bool
+    folder: Path | None, budget: float | None, secret: Secret | None, *, epsilon: float = 0.0, quiet: bool
 ) -> PopulationLedger | None:
-    """The ledger stated by options; created if it is missing and its budget is given."""
+    """The ledger stated by options; created if it is missing and its budget is given, which pays for one sample at epsilon at least."""
     if folder is None:
         if budget is not None:
             raise DiscreetError("--budget is what each client may spend in a ledger; give --ledger FOLDER too")
@@ -79,8 +80,11 @@ def open_or_create_population_ledger(
     if budget is None or population_ledger_exists(folder):
         found = PopulationLedger(folder, secret)
         if budget is not None and budget != found.budget.epsilon:
-            raise DiscreetError(f"--budget {budget:g} is not the {found.budget} of ledger {folder}; leave it out")
+            raise DiscreetError(
+                f"--budget {budget:g} is not the {found.budget} of ledger {folder}, which keeps it; leave it out"
+            )
         return found
+    refuse_budget_below_one_sample(budget, epsilon, folder)
     empty = folder.exists()
     made = PopulationLedger.create(folder, budget=budget, secret=secret)
     if not quiet:
@@ -179,9 +183,7 @@ def make_secret_file(
     if json:
         print_json({"file": str(file), "mode": "0600"})
         return
-    typer.echo(
-        f"wrote {spell_out_invisible(str(file))} (mode 0600); back it up like the data, never publish it, never pass it on a command line"
-    )
+    typer.echo(f"wrote {spell_out_invisible(str(file))} (mode 0600); back it up like the data, and never publish it")
 
 
 SentOther = Annotated[

@@ -243,7 +243,7 @@ def release_samples_of_table(
             if (ledger, budget) != (None, None):
                 from discreet.cli._gateway import open_or_create_population_ledger  # loaded for a ledger alone
 
-                books = open_or_create_population_ledger(ledger, budget, held, quiet=quiet)
+                books = open_or_create_population_ledger(ledger, budget, held, epsilon=request.epsilon, quiet=quiet)
             with using_progress_bars_on_terminal(showing_release_progress, quiet=quiet) as progress:
                 summary = sample_file(
                     source,

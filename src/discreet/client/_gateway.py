@@ -33,6 +33,7 @@ from discreet.ledger import (
     Round,
     made_ledger_text,
     population_ledger_exists,
+    refuse_budget_below_one_sample,
 )
 from discreet.privacy.tradeoff import LARGE_EPSILON
 from discreet.release import Question, Secret, as_secret
@@ -155,7 +156,8 @@ def send_table(
     service = Collector(address, trying, require_sendable_token(token))
     only, trusted = pinned_agreement_or_id(agreement), require_public_key_or_no_key(key)
     POSITIVE.check("epsilon", epsilon)
-    books = _open_or_create_gateway_ledger(held, budget, notify_with_advice) if ledger is None else ledger
+    least = only.epsilon if isinstance(only, Agreement) else 0.0
+    books = _open_or_create_gateway_ledger(held, budget, least, notify_with_advice) if ledger is None else ledger
     names = _value_column_names(value)
     make_table_source = _make_table_reader(table, client, names, count, weight, nulls)
 
@@ -215,9 +217,9 @@ def send_table(
 
 
 def _open_or_create_gateway_ledger(
-    secret: Secret, budget: float | None, notify: Callable[[str], None]
+    secret: Secret, budget: float | None, epsilon: float, notify: Callable[[str], None]
 ) -> PopulationLedger:
-    """The gateway's ledger beside its secret; created if its budget is given."""
+    """The gateway's ledger beside its secret; created if its budget is given, which pays for one sample at epsilon at least."""
     if secret.state is None:
         raise DiscreetError("a gateway keeps a ledger beside its secret, and this secret is in no file: pass ledger=")
     wanted = None if budget is None else Budget(epsilon=budget)
@@ -228,6 +230,7 @@ def _open_or_create_gateway_ledger(
                 f"a gateway counts what each client spends, and there is no ledger {folder} yet: say what all samples of a client together "
                 "may cost: budget= (--budget)"
             )
+        refuse_budget_below_one_sample(budget, epsilon, folder)
         empty = folder.exists()
         try:
             made = PopulationLedger.create(folder, budget=budget, secret=secret)

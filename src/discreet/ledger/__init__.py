@@ -21,6 +21,7 @@ with imports_on_first_use(globals()):
         made_ledger_text as made_ledger_text,
         population_ledger_exists as population_ledger_exists,
         read_budget_and_runs as read_budget_and_runs,
+        refuse_budget_below_one_sample as refuse_budget_below_one_sample,
         spent_by_clients as spent_by_clients,
     )
 

@@ -51,6 +51,15 @@ _DAMAGED = (
 )
 
 
+def refuse_budget_below_one_sample(budget: float, epsilon: float, folder: Path) -> None:
+    """Raise an error for a budget that pays for no sample at epsilon. A ledger keeps its budget, so call this before one is made."""
+    if budget < epsilon:
+        raise BudgetError(
+            f"a sample costs epsilon = {epsilon:g}, and a client's whole budget is {budget:g} in ledger {folder}; nothing was charged: agree "
+            "on a smaller epsilon, or give a larger budget= (--budget). A ledger that exists keeps its budget: a new one needs a new secret"
+        )
+
+
 @dataclass(frozen=True)
 class ClientDigests:
     """Many clients, each as two words of a keyed digest of its name."""
@@ -287,6 +296,7 @@ class PopulationLedger:
                 names, ~known, asked, [run for run in runs if run.round.question_identity != asked.question_identity]
             )
             if over.any() and over_budget == "refuse":
+                refuse_budget_below_one_sample(self.budget.epsilon, asked.epsilon, self.folder)
                 raise BudgetError(
                     f"{int(over.sum()):,} of {len(names):,} clients would spend more than epsilon = {self.budget.epsilon:g} in "
                     f"ledger {self.folder}; nothing was charged: leave them out with over_budget='drop' (--over-budget drop)"
