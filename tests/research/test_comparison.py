@@ -230,7 +230,7 @@ def test_any_mechanism_is_compared() -> None:
         ({"epsilons": np.array(1.0)}, "is not a list of at least one"),
         (
             {"mechanisms": ["nothing"]},
-            "no installed package offers the mechanism 'nothing'.*pass a class of your own itself",
+            "'nothing' is not one of optimal, linear, mollifier, and no installed package .*; or pass a class of your own itself",
         ),
         ({"mechanisms": [Simplex(5)]}, "has no name"),
         ({"mechanisms": [Tilt, Tilt]}, "two mechanisms are called 'tilt'"),

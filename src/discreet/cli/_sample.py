@@ -170,7 +170,8 @@ def release_samples_of_table(
         bool,
         flag_option(
             "--dry-run",
-            "Release nothing: list every value outside the domain with its number of rows. THE LIST IS PRIVATE.",
+            "Release nothing: list every value outside the domain with its number of rows, and count names of clients in several forms. "
+            "THE LIST IS PRIVATE.",
         ),
     ] = False,
     json: JsonSummary = False,

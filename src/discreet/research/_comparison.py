@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from discreet._base.files import atomic_write
 from discreet._base.labelled import LawLike
+from discreet._base.showing import pluralise
 from discreet.design import minimax_risk
 from discreet.divergences import FDivergence, divergence
 from discreet.errors import DiscreetError, check_choice, check_count, raise_missing_extra
@@ -114,7 +115,10 @@ class Comparison:
             for row in (head, *body)
         ]  # fmt: skip
         return "\n".join(
-            [f"mean divergence of {self.records[0].clients:,} clients" if self.records else "no records", *lines]
+            [
+                f"mean divergence of {pluralise(self.records[0].clients, 'client')}" if self.records else "no records",
+                *lines,
+            ]
         )
 
     @property
@@ -381,7 +385,8 @@ def _load_mechanism_of_installed_package(name: str) -> Any:
         return installed_mechanism(name).kind
     except DiscreetError as error:
         raise DiscreetError(
-            f"{error}. Ours are {', '.join(MECHANISMS)}; pass a class of your own itself, or on the command line as MODULE:CLASS"
+            f"mechanism = {name!r} is not one of {', '.join(MECHANISMS)}, and {error}; or pass a class of your own itself, on the command "
+            "line as MODULE:CLASS"
         ) from error
 
 

@@ -321,7 +321,7 @@ def requested_experiment_names(names: list[str]) -> list[str]:
     """The requested figures in the paper's order; "all", or nothing, is all of them. The other experiments run only when named."""
     unknown = [name for name in names if name not in (*FIGURES, FOLLOW_UP, POPULATION, "all")]
     if unknown:
-        known = ", ".join((*FIGURES, FOLLOW_UP, POPULATION))
+        known = ", ".join((*FIGURES, FOLLOW_UP, POPULATION, "compare"))
         raise DiscreetError(f"figure = {unknown[0]!r} is not one of all, {known}")
     figures = [name for name in FIGURES if not names or name in names or "all" in names]
     following = REPORTS[FOLLOW_UP] if FOLLOW_UP in names else ()
