@@ -70,6 +70,15 @@ def test_names_of_one_person_in_several_forms_are_counted(tmp_path: Path) -> Non
     assert not dry_run(several, **{**TERMS, "client": ["who", "day"]}, domain=["a"]).names_in_several_forms
 
 
+def test_a_weight_with_a_comma_is_answered_with_how_to_write_it(tmp_path: Path) -> None:
+    path = tmp_path / "in.csv"
+    path.write_text("who;what;n\na;a;1,5\n")
+    with pytest.raises(
+        DiscreetError, match=r"no finite numbers of at least 0 \(1 in 1 rows\); .*: write 1234\.5, without units"
+    ):
+        sample(path, domain=["a"], weight="n", **TERMS)
+
+
 def test_lists_and_streams() -> None:
     table = pa.table({"who": [1, 2, 3], "what": [["a", "z"], [], ["z"]]})
     for form in (table, table.to_reader(), pl.DataFrame(table).lazy()):

@@ -385,8 +385,9 @@ class SurveyOutlook:
         standard_error: of one consistent share in the uniform population, of a mean in the worst one (in its own unit), or of a distribution
             function on average.
         total_variation: half the expected sum of absolute errors of all shares, at most 1; None for other questions.
-        hopeless: whether the answer would tell next to nothing: total variation 1/2 or more, or an interval of half the range.
-        enough: how many clients would bring the total variation, or twice the standard error in parts of the range, to a tenth.
+        hopeless: whether the answer would tell next to nothing: total variation 1/2 or more, or twice the standard error half the range
+            or more.
+        enough: how many clients would bring the total variation, or twice the standard error in parts of the range, to 0.1.
     """
 
     question: SurveyQuestion

@@ -450,7 +450,7 @@ class RecordReader:
                 f"column {columns.count_or_weight_column!r} holds nulls ({self._null_counts:,} {rows}): fill them, or filter those rows out"
             )
         if self._bad_counts:
-            what, fix = "finite numbers of at least 0", ""
+            what, fix = "finite numbers of at least 0", ": write 1234.5, without units, spaces or commas"
             if columns.weight is None:
                 what = "whole numbers from 0 to 2^63 - 1"
                 fix = (

@@ -58,9 +58,9 @@ def print_survey_plan(samplers: list[SurveySampler], clients: int, *, json: bool
         blocks.append(_survey_outlook_table(found))
     hopeless = any(each.hopeless for found in outlooks for each in found)
     blocks.append(
-        "standard error: of one share in the uniform population, of a mean in the worst one, of a distribution function on average. whole "
-        "table off by: half the expected sum of absolute errors of all shares. enough: clients that bring this, or twice the standard error "
-        "in parts of the range, to a tenth."
+        "asked: clients that get this question. standard error: of one share in the uniform population; of a mean in the worst one, in its "
+        "unit; of a distribution function on average. whole table off by: half the expected sum of absolute errors of all shares. enough: "
+        "clients for a whole table off by 0.1; of other questions, for twice the standard error at 0.1 of the range."
     )
     if hopeless:
         blocks.append(
