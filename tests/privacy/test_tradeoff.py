@@ -123,6 +123,17 @@ def test_infinite_risk_where_f_of_zero_is_infinite() -> None:
     assert math.isfinite(minimax_risk(band, epsilon=0.5, divergence="reverse_kl").value)
 
 
+@pytest.mark.parametrize("lower", [3e-16, 1e-20, 1e-300])
+@pytest.mark.parametrize("name", ["kl", "hellinger", "reverse_kl", "alpha:-1", "alpha:0.1", "renyi:0.02"])
+def test_a_lower_bound_that_hardly_differs_from_zero_is_not_zero(name: str, lower: float) -> None:
+    band, epsilon = Band(np.ones(3), lower=lower, upper=3.0), 1.0
+    found, sampler = minimax_risk(band, epsilon=epsilon, divergence=name), OptimalSampler(band, epsilon=epsilon)
+    extreme = np.array([1.0 - 2.0 * lower / 3.0, lower / 3.0, lower / 3.0])
+    assert found.tight
+    assert found.value == pytest.approx(divergence(name)(extreme, sampler.output(extreme)), rel=1e-12)
+    assert epsilon_for(band, divergence=name, risk=found.value) == pytest.approx(epsilon, rel=1e-9)
+
+
 @pytest.mark.slow
 @given(sizes(1000), st.sampled_from(["kl", "tv", "hellinger", "chi2", "jensen_shannon"]), st.floats(0.001, 0.999))
 @settings(max_examples=examples(200), deadline=None)

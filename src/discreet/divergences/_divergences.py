@@ -135,25 +135,26 @@ class FDivergence:
         p, q = _broadcast_laws(_read_nonnegative_entries("p", p), _read_nonnegative_entries("q", q))
         return _float_or_array(self._terms_extended_to_zeros(self._generator.perspective, 0.0, p, q))
 
-    def chord_at_one(self, below: float, above: float) -> float:
+    def chord_at_one(self, below: float, above: float, *, low: float | None = None) -> float:
         """The height at 1 of the chord of f from 1 - below to 1 + above, which is the paper's risk.
 
         The tangent of f at 1 is subtracted first: it is a chord of height 0, and without it nothing cancels. The two distances are passed
-        instead of the ends, because 1 + 1e-20 is not a float. (A user's own f is evaluated at floats: below distances of about 1e-8 its
-        values near 1 have few digits.)
+        instead of the ends, because 1 + 1e-20 is not a float. Nor is 1 - 1e-20: pass the lower end, `low`, where it may be that close to 0.
+        (A user's own f is evaluated at floats: below distances of about 1e-8 its values near 1 have few digits.)
         """
         if below <= 0.0 or above <= 0.0:
             return 0.0
-        weight = below / (below + above)
-        return weight * self._excess_at_one_plus(above) + above / (below + above) * self._excess_at_one_plus(-below)
+        weight, end = below / (below + above), 1.0 - below if low is None else low
+        lower_end = self._excess_above_tangent(end, -below)
+        return weight * self._excess_above_tangent(1.0 + above, above) + above / (below + above) * lower_end
 
-    def _excess_at_one_plus(self, t: float) -> float:
-        """f(1 + t) - c t for t >= -1, with c the generator's slope at 1."""
+    def _excess_above_tangent(self, x: float, t: float) -> float:
+        """f(x) - c t at x = 1 + t >= 0, with c the generator's slope at 1."""
         generator = self._generator
-        if t <= -1.0:
+        if x <= 0.0:
             return self.at_zero + generator.slope_at_one
         with np.errstate(all="ignore"):  # on overflow the result exceeds the largest float
-            return float(generator.tangent(np.array([1.0 + t]), np.ones(1), np.array([t]))[0])
+            return float(generator.tangent(np.array([x]), np.ones(1), np.array([t]))[0])
 
     def __call__(self, p: LawLike, q: LawLike, *, weights: ArrayLike | None = None) -> float | FloatArray:
         """D_f(P||Q) over the last axis: a float for two distributions, an array for batches (leading axes broadcast).
@@ -364,14 +365,17 @@ class RenyiDivergence(FDivergence):
         terms[(first == 0.0) | np.isnan(terms)] = -np.inf  # 0^a q^(1-a) = 0
         return _float_or_array(self._renyi_from_alpha(found, np.logaddexp.reduce(terms, axis=-1)))
 
-    def chord_at_one(self, below: float, above: float) -> float:
+    def chord_at_one(self, below: float, above: float, *, low: float | None = None) -> float:
         """The same function of the height at 1 of the chord of the alpha generator: the paper's risk."""
         if below <= 0.0 or above <= 0.0:
             return 0.0
-        high = math.log(below) + self.order * math.log1p(above)
-        low = math.log(above) + self.order * math.log1p(-below) if below < 1.0 else -math.inf
-        log_sum = np.logaddexp(high, low) - math.log(below + above)
-        return float(self._renyi_from_alpha(np.asarray(self.alpha.chord_at_one(below, above)), np.asarray(log_sum)))
+        end = 1.0 - below if low is None else low
+        log_of_end = math.log1p(-below) if end >= 0.5 else math.log(end) if end > 0.0 else -math.inf
+        at_high = math.log(below) + self.order * math.log1p(above)
+        at_low = math.log(above) + self.order * log_of_end
+        log_sum = np.logaddexp(at_high, at_low) - math.log(below + above)
+        found = self.alpha.chord_at_one(below, above, low=low)
+        return float(self._renyi_from_alpha(np.asarray(found), np.asarray(log_sum)))
 
     def _renyi_from_alpha(self, found: FloatArray, log_sum: FloatArray) -> FloatArray:
         """log(1 + a (a-1) found)/(a - 1) where that keeps its digits; elsewhere from `log_sum`, since the sum may overflow."""

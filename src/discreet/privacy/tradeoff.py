@@ -133,7 +133,7 @@ def mollifier_constants(bounds: Bounds, epsilon: float) -> Constants:
 
 def risk_by_formula(constants: Constants, divergence: str | FDivergence) -> float:
     """(1 - r1)/(r2 - r1) f(r2) + (r2 - 1)/(r2 - r1) f(r1): an upper bound for every band and reference."""
-    return divergences.divergence(divergence).chord_at_one(constants.below, constants.above)
+    return divergences.divergence(divergence).chord_at_one(constants.below, constants.above, low=constants.r1)
 
 
 def risk_formula_is_exact(family: Family) -> bool:
