@@ -297,8 +297,9 @@ def _shuffled_delta_given_clone_count(profile: BoxProfile, clones: int, beta: fl
     low, high = _likely_range_of_indicator_sum(number, number * share, number * share * (1.0 - share))
     s = np.arange(low, high + 1)
     slope = (first_kind - second_kind) * (1.0 + ratio)
-    level = s * (ratio * first_kind - second_kind) + (ratio - 1.0) * third_kind * (number - s)
-    first = np.floor(np.minimum(level / slope, s)) + 1.0  # the smallest x whose likelihood ratio exceeds e^beta
+    room = s * (first_kind - ratio * second_kind) - (ratio - 1.0) * third_kind * (number - s)
+    # the smallest x whose likelihood ratio exceeds e^beta, counted from s: it may be the e^-beta part of a unit below s
+    first = s + 1.0 - np.ceil(np.maximum(room / slope, 0.0))
     own, other = (
         0.5 * s * _probability_of_heads_at_least(s - 1, first - 1.0),
         0.5 * s * _probability_of_heads_at_least(s - 1, first),
