@@ -39,6 +39,20 @@ def test_uniform_bands_against_a_programme_over_all_mechanisms(
     assert found.bracket[1] - found.bracket[0] <= 1e-4 * optimum + 1e-7
 
 
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+def test_rare_outcomes_let_no_distribution_outside_the_band_count(epsilon: float) -> None:
+    """Every member is half mu and half any distribution, so there is one vertex for each outcome."""
+    weights = np.array([1e-9, 2e-9, 1.0])
+    laws = 0.5 * weights / weights.sum() + 0.5 * np.eye(3)
+    band = dc.Band(weights, lower=0.5, upper=1e300)
+    found = dc.minimax_risk(band, epsilon=epsilon, divergence="tv", bracket=True)
+    optimum = best_worst_tv(laws, epsilon)
+    assert found.bracket[0] - 1e-7 <= optimum <= found.bracket[1] + 1e-7
+    known = band_vertices(np.asarray(band.reference), band.bounds.lower, band.bounds.upper).laws
+    assert band.contains(known)
+    assert max(dc.divergence("tv")(one, laws).min() for one in known) <= 1e-12
+
+
 @pytest.mark.parametrize("name", SHIPPED)
 def test_uniform_bands_of_many_outcomes_by_a_floor_of_one_number(name: str) -> None:
     """Forty outcomes have more vertices than can be listed; F(P; b mu) is minimised here by hand, through the sampler of that floor."""

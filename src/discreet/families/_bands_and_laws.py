@@ -69,6 +69,7 @@ _HINTS = {  # for what other packages compute with
 _MOST_ROUNDING = 0.01  # of a sum: a larger error is a mistake in any precision
 _PAST = Fraction(2**1023)  # where floats end, nearly
 _BAND_ROUNDING = 1e-9
+_VERTEX_ROUNDING = 1e-13  # of a mass that is 1 less the sum of up to 11 others
 LARGEST_ENUMERATED = 12
 _SAME_MASS = 1e-12
 _LARGEST_DENOMINATOR = 1 << 16  # vertices of 0/1 systems in 12 unknowns have denominators of at most 3,645
@@ -254,9 +255,11 @@ def band_vertices(mu: Floats, lower: float, upper: float) -> MembersOnAtoms:
         ratio = np.array(list(itertools.product((lower, upper), repeat=mu.size - 1)))
         ratio = np.insert(ratio, free, 0.0, axis=1)
         with np.errstate(over="ignore"):  # a very rare outcome would overflow: no vertex
-            ratio[:, free] = (1.0 - ratio @ mu) / mu[free]
-        slack = 1e-9 * upper
-        rows.append(ratio[(ratio[:, free] >= lower - slack) & (ratio[:, free] <= upper + slack)])
+            left = 1.0 - ratio @ mu
+            ratio[:, free] = left / mu[free]
+        # the slack is one of mass: in multiples of a rare outcome's mu it would be large, and let distributions outside the band pass
+        inside = (left >= lower * mu[free] - _VERTEX_ROUNDING) & (left <= upper * mu[free] + _VERTEX_ROUNDING)
+        rows.append(ratio[inside])
     return members_proportional_to_ratios(mu, np.clip(np.concatenate(rows), lower, upper))
 
 
