@@ -30,6 +30,18 @@ def test_counts_in_a_sparse_matrix_are_laws() -> None:
         assert np.array_equal(matrix.toarray(), before)
 
 
+@pytest.mark.parametrize("name", ["alpha:0.001", "reverse_kl"])
+@pytest.mark.parametrize("shape", [np.array, sparse.csr_array])
+def test_masses_that_count_as_zero_are_refused_where_the_bound_would_be_wrong(name: str, shape: Any) -> None:
+    laws = shape([[1.0, 1e-285], [1e-285, 1.0]])
+    with pytest.raises(DiscreetError, match="probabilities of at most 1e-280, which count as 0"):
+        design(dc.Simplex(2), epsilon=0.5, clients=laws, divergence=name)
+    with pytest.raises(DiscreetError, match="probabilities of at most 1e-280, which count as 0"):
+        design(dc.Simplex(2), epsilon=0.5, clients=laws, divergence=name, over="worst")
+    found = design(dc.Simplex(2), epsilon=0.5, clients=laws, divergence="hellinger")
+    assert found.bound <= found.value
+
+
 def test_weights_count_clients_several_times() -> None:
     laws = clients(6, 5, 3)
     twice = design(dc.Simplex(5), epsilon=1.0, clients=laws[[0, 1, 1, 1, 2, 3, 5, 5]])

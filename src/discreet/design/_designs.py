@@ -82,6 +82,7 @@ from discreet.families import (
 from discreet.mechanisms import Cells, OptimalSampler
 from discreet.privacy import check_epsilon
 from discreet.privacy.tradeoff import Risk
+from discreet.projection import NEGLIGIBLE as LEAST_MASS
 
 DESIGN_CELLS = 128
 LARGEST_CELLS = 4096
@@ -177,7 +178,7 @@ def design_on_interval_cells(
         family, DESIGN_CELLS if cells is None else check_count("cells", cells, least=2, most=LARGEST_CELLS)
     )
     given = client_laws_on_cells(clients, edges)
-    found = request.design_on_outcomes(Simplex(edges.size - 1), given.laws)
+    found = request.design_on_outcomes(Simplex(edges.size - 1), given.laws, on_cells=True)
     if given.enclosed is not None and not given.estimated:
         found = _certify_design_by_enclosures(found, given.laws, given.enclosed, request.weights)
     mu = np.broadcast_to(found.family.reference, edges.size - 1)
@@ -390,8 +391,8 @@ class DesignRequest:
         """The budget that the solver works at: where floats distinguish e^epsilon from 1, and 1 from e^-epsilon."""
         return min(max(self.epsilon, _SMALLEST_EPSILON), _LARGEST_EPSILON)
 
-    def design_on_outcomes(self, family: Simplex | Band, clients: Any) -> Design:
-        """The design for clients on the outcomes of a finite family."""
+    def design_on_outcomes(self, family: Simplex | Band, clients: Any, *, on_cells: bool = False) -> Design:
+        """The design for clients on the outcomes of a finite family; on the cells of a line its bound is still to be lowered."""
         if not isinstance(family, (Simplex, Band)):
             raise DiscreetError(
                 f"family = {family!r} is neither a Simplex nor a Band; give the public outcomes, as Simplex(outcomes)"
@@ -400,11 +401,29 @@ class DesignRequest:
             raise DiscreetError(f"family has {family.size:,} outcomes; a design is for 2 to {LARGEST_DOMAIN:,}")
         if clients is not None and not hasattr(clients, "tocsr"):
             clients = family.as_rows(clients, "clients")
+        if clients is not None and not on_cells:
+            self._refuse_masses_taken_for_zero(clients)
         return (
             self._design_for_worst_case(family, clients)
             if self.over == "worst"
             else self._design_for_mean(family, clients)
         )
+
+    def _refuse_masses_taken_for_zero(self, clients: Any) -> None:
+        """Reject probabilities so small that they count as 0 if the divergence distinguishes them from 0: the bound would be too high."""
+        if self.f.at_zero - float(self.f.f(np.array(LEAST_MASS))) <= NEGLIGIBLE:
+            return
+        masses = clients
+        if hasattr(clients, "tocsr"):
+            rows = clients.tocsr()
+            total = np.asarray(rows.sum(axis=-1), dtype=np.float64).ravel()
+            with np.errstate(all="ignore"):  # invalid rows are refused where they are read
+                masses = rows.data / (np.repeat(total, np.diff(rows.indptr)) if rows.ndim == 2 else total)
+        if ((masses > 0.0) & (masses <= LEAST_MASS)).any():
+            raise DiscreetError(
+                f"clients holds probabilities of at most {LEAST_MASS:g}, which count as 0, but {self.f.name} distinguishes them from 0; "
+                "replace them by 0 or by larger ones, or use a divergence such as 'kl'"
+            )
 
     def _design_for_mean(self, family: Simplex | Band, clients: Any) -> Design:
         usual = KEEP_SMOOTHED if self.smoothing else _KEEP
@@ -448,6 +467,7 @@ class DesignRequest:
                 )
             mu = np.broadcast_to(family.reference, family.size)
             clients = np.unique(band_vertices(mu, family.bounds.lower, family.bounds.upper).laws, axis=0)
+            self._refuse_masses_taken_for_zero(clients)
         laws = as_example_clients(clients, None, family.size).dense_laws()
         self._refuse_infinite_divergence(bool((laws == 0.0).any()))
         found = minimax_floor(laws, self.f, self.solver_epsilon)
