@@ -299,7 +299,7 @@ def _shuffled_delta_given_clone_count(profile: BoxProfile, clones: int, beta: fl
     slope = (first_kind - second_kind) * (1.0 + ratio)
     room = s * (first_kind - ratio * second_kind) - (ratio - 1.0) * third_kind * (number - s)
     # the smallest x whose likelihood ratio exceeds e^beta, counted from s: it may be the e^-beta part of a unit below s
-    first = s + 1.0 - np.ceil(np.maximum(room / slope, 0.0))
+    first = np.asarray(s + 1.0 - np.ceil(np.maximum(room / slope, 0.0)), dtype=np.float64)
     own, other = (
         0.5 * s * _probability_of_heads_at_least(s - 1, first - 1.0),
         0.5 * s * _probability_of_heads_at_least(s - 1, first),
