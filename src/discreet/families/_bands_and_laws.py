@@ -12,7 +12,7 @@ the smallest atom. It has mass at most 1/2, so moving one bound in never makes t
 is a mixture of indicators of sets A with mu(A) = alpha. For a uniform mu on k outcomes this holds exactly when alpha k is a whole number
 (sets of alpha k outcomes, chosen cyclically), so it holds for the simplex. For other references it is decided on up to `LARGEST_ENUMERATED`
 outcomes, finally by whole numbers; beyond that it is not claimed. Masses within a factor 1 +- `_SAME_MASS` of alpha count as alpha; otherwise
-weights such as 0.1 could never be divided evenly. The risk differs by no more than that.
+weights such as 0.1 could never be divided evenly. The risk then has a relative error of about 1e-12/(1 - alpha).
 
 **Worst members**, where they are known. The divergence F(P) = D_f(P || project P) is convex in P [D_f is jointly convex, the box is convex].
 So on any family its maximum lies at extreme members: the vertices of a band, the single kernels of mixtures. Two facts select among them.
