@@ -198,6 +198,8 @@ def test_what_has_no_change_is_refused() -> None:
         change(found, population(sampler, samples=[[0, 1], [1, 1]], rounds=2))
     with pytest.raises(DiscreetError, match="median"):
         change(found, found).statistic("median")
+    with pytest.raises(DiscreetError, match="has no interval of its change"):
+        change(found, found).statistic(np.zeros(2))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("reports", "message"), [(3, "is not a list"), (([0, 1],), "holds 1 lists; pass two")])

@@ -127,7 +127,7 @@ class Change:
         Raises:
             DiscreetError: for a statistic that is no average, and reports that are not a pair.
         """
-        if isinstance(wanted, str) and wanted.partition(":")[0] not in ("mean", "at-most"):
+        if not callable(wanted) and str(wanted).partition(":")[0] not in ("mean", "at-most"):
             raise DiscreetError(f"statistic = {wanted!r} has no interval of its change; ask for mean or at-most:X")
         pair = None if reports is None else check_list("reports", reports, "pass (before, after)")
         if pair is not None and len(pair) != 2:
