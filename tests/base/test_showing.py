@@ -10,6 +10,7 @@ from scipy import stats
 
 import discreet as dc
 from discreet import accounting, audit, estimation
+from discreet._base.showing import confidence_text, round_up_to_digits
 from discreet.tables import Request
 
 LABELS = [f"label number {i}" for i in range(500)]
@@ -110,3 +111,19 @@ def test_a_band_that_serves_everybody_shows_no_claim_about_clients() -> None:
         assert "it serves everybody" in serving._repr_html_()
         assert "the client distributions" not in serving._repr_html_()
         assert "most " not in serving._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("confidence", "said"),
+    [(0.95, "95 %"), (0.9, "90 %"), (0.29, "29 %"), (0.9999999, "99.99999 %"), (1e-9, "0.0000001 %")],
+)
+def test_a_confidence_is_never_rounded(confidence: float, said: str) -> None:
+    assert confidence_text(confidence) == said
+
+
+@pytest.mark.parametrize(
+    ("number", "digits", "rounded"),
+    [(0.0, 2, 0.0), (0.1401, 2, 0.15), (0.1 + 0.2, 2, 0.3), (271.2, 3, 272.0), (1.21e8, 2, 1.3e8), (np.inf, 2, np.inf)],
+)
+def test_what_is_enough_is_rounded_up_but_for_the_noise_of_floats(number: float, digits: int, rounded: float) -> None:
+    assert round_up_to_digits(number, digits) == rounded

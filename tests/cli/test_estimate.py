@@ -1,4 +1,5 @@
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,8 @@ from typer.testing import CliRunner
 
 import discreet as dc
 from discreet.cli._app import app
-from discreet.estimation import population
+from discreet.cli._estimate._report import _influence_of_liars_text, _mechanism_advice_text
+from discreet.estimation import liars, population
 from discreet.research.data import destinations, flights
 from tests.pictures import assert_picture
 
@@ -639,3 +641,19 @@ def test_a_picture_of_labels_without_a_font_says_which_one_to_install(
         assert ("apt install fonts-noto-cjk" in found.stderr) is not fonts
     monkeypatch.undo()
     _style._drawable_characters.cache_clear()
+
+
+@pytest.mark.parametrize("family", [dc.Simplex(3), dc.GaussianMixtures(1)])
+def test_what_is_said_to_be_at_most_is_no_less_than_the_worst_case_of_either_mechanism(family: Any) -> None:
+    linear, optimal = (kind(family, epsilon=1.0) for kind in (dc.LinearSampler, dc.OptimalSampler))
+    found = population(linear, samples=[0, 1] * 300, bins=None if isinstance(family, dc.Simplex) else 5)
+    said = _mechanism_advice_text(found)
+    margin, risk = re.findall(r"at most \+-([0-9.]+) here|TV is at most ([0-9.]+) for", said)
+    assert float(margin[0]) >= found.margin_at_worst
+    assert float(risk[1]) >= max(float(linear.risk("tv")), float(optimal.risk("tv")))
+    shift = liars(found).shift
+    assert (
+        100 * shift
+        <= float(re.findall(r"shift a share by ([0-9.]+) %", _influence_of_liars_text(found))[0])
+        <= 101 * shift
+    )

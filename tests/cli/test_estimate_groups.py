@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import discreet as dc
 from discreet.cli._app import app
+from discreet.cli._printing import percent_text
 from discreet.estimation import change, population, reported_population
 from tests.pictures import assert_picture
 
@@ -271,3 +272,8 @@ def test_an_empty_table_of_clients_leaves_everybody_without_a_group(
     asked = ["estimate", str(drinks / "january.linear.parquet"), "--by", "region"]
     said = refusal(*asked, "--clients-table", str(tmp_path / "nobody.parquet"), "--client", "id")
     assert "4,000 of 4,000 clients have no group" in said
+
+
+def test_small_shares_are_not_said_to_be_0() -> None:
+    assert [percent_text(share) for share in (0.0, 4.2e-5, -4.2e-5, 0.0123)] == ["0.00", "4.2e-03", "-4.2e-03", "1.23"]
+    assert [percent_text(share, "+") for share in (4.2e-5, 0.0123)] == ["+4.2e-03", "+1.23"]

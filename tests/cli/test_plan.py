@@ -9,7 +9,10 @@ import pytest
 from scipy import stats
 
 import discreet as dc
-from discreet.estimation import clients_for, outlook
+from discreet.cli._plan import _epsilon_threshold_text
+from discreet.cli._plan._agreed import client_count_text
+from discreet.cli._printing import margin_text
+from discreet.estimation import clients_for, epsilon_for_accuracy, outlook
 from discreet.mechanisms import ReportSampler
 from tests.pictures import assert_picture
 
@@ -241,3 +244,15 @@ def test_an_agreement_on_reports_is_rehearsed_with_examples(
     assert "Rehearsal" in run(*terms, *example).stdout
     assert json.loads(run(*terms, "--json").stdout)["rehearsal"] is None
     assert "--bins is for" in refusal(*terms, "--bins", "3")
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_printed_epsilons_clients_and_margins_are_enough(together: bool) -> None:
+    least = epsilon_for_accuracy(dc.LinearSampler, dc.Simplex(6), clients=4000, accuracy=0.06, together=together)
+    printed = float(_epsilon_threshold_text(least).split()[3])
+    found = outlook(dc.LinearSampler(dc.Simplex(6), epsilon=printed), mechanism="linear", clients=4000)
+    assert (found.together if together else found.at_worst) <= 0.06
+    assert least <= printed <= 1.01 * least
+    assert client_count_text(123_456_789) == "1.3e+08"
+    for margin in (0.14401, 0.0501, 0.0012341, 0.9991):
+        assert margin <= float(margin_text(margin)) <= 1.02 * margin

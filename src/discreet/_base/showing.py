@@ -9,6 +9,7 @@ import html
 import math
 import reprlib
 from collections.abc import Iterable
+from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any, TypeVar
 
 import numpy as np
@@ -64,6 +65,19 @@ def with_short_repr(cls: _Class) -> _Class:
 def pluralise(count: int, noun: str) -> str:
     """ "1 flight", "2 flights"."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def confidence_text(confidence: float) -> str:
+    """A confidence in percent, with all its digits: rounded, 0.9999999 would be 100 %."""
+    percent = Decimal(repr(float(confidence))).scaleb(2).normalize()
+    return f"{percent:f} %"
+
+
+def round_up_to_digits(number: float, digits: int) -> float:
+    """A number rounded up to so many significant digits, for what is said to be at most or enough; noise of floats does not count."""
+    if not math.isfinite(number):
+        return number
+    return float(Context(prec=digits, rounding=ROUND_CEILING).plus(Decimal(f"{number:.12g}")))
 
 
 def json_number_or_null(value: float) -> float | None:

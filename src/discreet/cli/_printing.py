@@ -22,7 +22,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from discreet._base.showing import json_number_or_null
+from discreet._base.showing import json_number_or_null, round_up_to_digits
 from discreet.errors import spell_out_invisible
 
 if TYPE_CHECKING:
@@ -89,14 +89,20 @@ def table_of_records(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, st
     return made
 
 
-def percent_text(share: float) -> str:
-    """A share in percent, to two digits."""
-    return f"{100 * share:.2f}"
+def percent_text(share: float, sign: str = "") -> str:
+    """A share in percent, to two decimals; a small one to two digits, since it is not 0. `sign`: "+" to write that too."""
+    return format(100 * share, f"{sign}.2f" if share == 0.0 or abs(share) >= 1e-4 else f"{sign}.1e")
 
 
 def interval_text(low: float, high: float) -> str:
     """An interval of numbers."""
     return f"{format_number(low)} to {format_number(high)}"
+
+
+def margin_text(margin: float, digits: int = 3) -> str:
+    """A margin of error as `format_number` writes numbers, but rounded up."""
+    places = digits if abs(margin) < 0.01 else max(digits + 1 + math.floor(math.log10(margin)), 1)
+    return format_number(round_up_to_digits(margin, places), digits)
 
 
 def format_number(value: float | None, digits: int = 4) -> str:

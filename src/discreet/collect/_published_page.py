@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet._base.showing import pluralise
+from discreet._base.showing import confidence_text, pluralise, round_up_to_digits
 from discreet.agreement import Agreement, ContinuousTerms
 from discreet.errors import spell_out_invisible
 
@@ -102,7 +102,7 @@ def _headings_and_sentences_on_questions(questions: str | None) -> list[tuple[st
 def share_page_html(agreed: Agreement, found: Mapping[str, Any], asked: str | None) -> str:
     """The page of shares. `asked`: what was asked in words, as a store keeps it."""
     released, ordered = _noun_for_releases(found), _outcomes_have_order(agreed)
-    shares, confidence = found["shares"], f"{100 * found['confidence']:g} %"
+    shares, confidence = found["shares"], confidence_text(found["confidence"])
     shown = _indices_of_shown_outcomes(shares, _LISTED, ordered=ordered)
     rows = "\n".join(
         f'<tr><th scope="row"><bdi>{_outcome_text(share["outcome"])}</bdi></th><td>{share[released]:,}</td>'
@@ -196,19 +196,13 @@ def _privacy_promise_text(agreed: Agreement) -> str:
         return f"{agreed.privacy} (pure epsilon = {agreed.epsilon:g})"
     if agreed.epsilon > _READABLE:
         return f"epsilon = {agreed.epsilon:g}, which is hardly any privacy"
-    most = _round_up_to_three_digits(math.exp(agreed.epsilon))
+    most = round_up_to_digits(math.exp(agreed.epsilon), 3)
     return f"epsilon = {agreed.epsilon:g}: it moves odds about its person by a factor of at most {most:.10g}"
 
 
 def _percent_text_rounded_up(share: float) -> str:
     """A percentage in three digits, rounded up."""
-    return f"{min(100.0, _round_up_to_three_digits(100 * share)):.10g} %"
-
-
-def _round_up_to_three_digits(number: float) -> float:
-    """A number of at least 0, rounded up to three digits."""
-    scale = 10.0 ** (2 - math.floor(math.log10(number))) if number > 0 else 1.0
-    return math.ceil(number * scale) / scale
+    return f"{100 * min(1.0, round_up_to_digits(share, 3)):.10g} %"
 
 
 def _picture_description(found: Mapping[str, Any], *, ordered: bool) -> str:
@@ -375,7 +369,7 @@ def _answers_to_show(question: Mapping[str, Any], most: int) -> list[Mapping[str
 
 def survey_page_html(agreed: Agreement, found: Mapping[str, Any], asked: str | None) -> str:
     """The page of the answers to a survey: a table for each question. `asked`: what was asked in words."""
-    confidence = f"{100 * found['confidence']:g} %"
+    confidence = confidence_text(found["confidence"])
     return _fill_page_template(
         agreed,
         found,

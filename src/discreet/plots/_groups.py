@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet._base.showing import pluralise
+from discreet._base.showing import confidence_text, pluralise
 from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.estimation import (
     Change,
@@ -74,7 +74,7 @@ def groups(found: GroupedPopulation, *, most: int = 8, ax: AxesLike | None = Non
             else:
                 _draw_group_shares(axes, found, name, whole, shown, labels=place % columns == 0)
         _set_common_axis_limits(panels, found, shown)
-        outcomes, confidence = len(whole), f"{100 * found.confidence:g} %"
+        outcomes, confidence = len(whole), confidence_text(found.confidence)
         told = f"{confidence} intervals, all {len(found.groups):,} groups and {outcomes:,} outcomes at once; grey: all clients"
         if first.domain.edges is None and len(shown) < outcomes:
             told += f"; {pluralise(outcomes - len(shown), 'more outcome')} not shown"
@@ -182,7 +182,7 @@ def change(found: Change, *, most: int = 15, ax: AxesLike | None = None, title: 
         more = f"; {pluralise(hidden, 'more outcome')} not shown" if hidden else ""
         axes.set_xlabel(
             f"change of the share, in percentage points{more}\n"
-            f"bars: {100 * found.confidence:g} % intervals, all {len(law.estimate):,} at once; "
+            f"bars: {confidence_text(found.confidence)} intervals, all {len(law.estimate):,} at once; "
             "filled: the interval excludes 0",
             loc="left",
         )
@@ -218,7 +218,7 @@ def survey(found: SurveyAnswers, *, most: int = 10, ax: AxesLike | None = None, 
     """
     check_kind("found", found, SurveyAnswers, "pass what discreet.estimation.answer_survey(...) returns")
     usual = f"A survey of {found.clients:,} clients, {privacy_label(found.sampler.privacy, found.sampler.epsilon)}"
-    told = f"{100 * found.confidence:g} % intervals, all {found.numbers:,} numbers of the survey at once"
+    told = f"{confidence_text(found.confidence)} intervals, all {found.numbers:,} numbers of the survey at once"
     return _draw_question_panels(
         found, most, ax, title, usual, told, lambda axes, place: _draw_survey_answer(axes, found, place, most)
     )
@@ -253,7 +253,7 @@ def survey_groups(
     usual = (
         f"{len(found):,} groups of {clients:,} clients, {privacy_label(first.sampler.privacy, first.sampler.epsilon)}"
     )
-    told = f"{100 * first.confidence:g} % intervals, all groups and numbers at once"
+    told = f"{confidence_text(first.confidence)} intervals, all groups and numbers at once"
     if len(shown) < len(found):
         told += f"; {pluralise(len(found) - len(shown), 'more group')} not shown"
     return _draw_question_panels(
@@ -286,7 +286,7 @@ def survey_change(
     """
     check_kind("found", found, SurveyChange, "pass what discreet.estimation.survey_change(...) returns")
     usual = f"The change from {found.before.clients:,} to {found.after.clients:,} clients"
-    told = f"{100 * found.confidence:g} % intervals, all numbers at once; orange: the interval excludes 0"
+    told = f"{confidence_text(found.confidence)} intervals, all numbers at once; orange: the interval excludes 0"
     return _draw_question_panels(
         found.after, most, ax, title, usual, told, lambda axes, place: _draw_answer_change(axes, found, place, most)
     )

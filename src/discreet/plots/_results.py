@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.labelled import LawLike
+from discreet._base.showing import confidence_text
 from discreet.audit import BlackBoxAudit
 from discreet.errors import DiscreetError, check_choice, check_count, check_kind
 from discreet.estimation import AnyPopulation, Population, ReportedPopulation
@@ -157,7 +158,7 @@ def _value_range_of_cells(found: AnyPopulation, edges: Floats) -> tuple[float, f
 
 
 def _interval_label(found: AnyPopulation) -> str:
-    told = f"{100 * found.confidence:g} % intervals"
+    told = f"{confidence_text(found.confidence)} intervals"
     return told if found.exact else f"{told}, with every share that could have led to it"
 
 

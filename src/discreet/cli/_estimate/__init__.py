@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from discreet import plots
-from discreet._base.showing import pluralise
+from discreet._base.showing import confidence_text, pluralise
 from discreet.agreement import Agreement, ContinuousTerms
 from discreet.cli._estimate._groups import (
     print_change_between_files,
@@ -336,7 +336,7 @@ def _own_mechanism_text_blocks(found: InvertedPopulation, agreed: Agreement, dou
     assert agreed.own is not None
     own, law, size = agreed.own, found.law, len(found.counts)
     shown = sorted(range(size), key=lambda place: (-law.estimate[place], place))[:top]
-    percent = f"{100 * found.confidence:g} % interval"
+    percent = f"{confidence_text(found.confidence)} interval"
     made = empty_table("outcome", "share, %", f"{percent}, all {size:,} at once", "nearest", "samples")
     for place in shown:
         made.add_row(

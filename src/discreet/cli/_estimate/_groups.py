@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from discreet._base.showing import pluralise
+from discreet._base.showing import confidence_text, pluralise
 from discreet.agreement import Agreement, RowTerms
 from discreet.cli._estimate._report import (
     outcome_numbers_shown_in_table,
@@ -27,6 +27,7 @@ from discreet.cli._printing import (
     empty_table,
     format_number,
     interval_text,
+    margin_text,
     notes_as_text_blocks,
     percent_text,
     print_json_or_text,
@@ -255,7 +256,7 @@ def _group_shares_table(found: GroupedPopulation, shown: list[int], listed: Mapp
         "clients",
         "+-, %",
         "share, %" if first.exact else "samples, %",
-        f"{100 * found.confidence:g} % interval, all at once",
+        f"{confidence_text(found.confidence)} interval, all at once",
         texts=2,
     )
     for name in list(found.groups)[:_MOST_LISTED]:
@@ -263,7 +264,11 @@ def _group_shares_table(found: GroupedPopulation, shown: list[int], listed: Mapp
         if listed is not None:
             clients += f" of {listed.get(name, 0):,}"
         for row, place in enumerate(shown):
-            head = (safe_text(name, most=60), clients, percent_text(found.margins[name])) if row == 0 else ("", "", "")
+            head = (
+                (safe_text(name, most=60), clients, margin_text(100.0 * found.margins[name], 2))
+                if row == 0
+                else ("", "", "")
+            )
             ends = f"{percent_text(law.all_low[place])} to {percent_text(law.all_high[place])}"
             label = safe_text(names[place], most=60)
             made.add_row(head[0], label, head[1], head[2], percent_text(law.estimate[place]), ends)
@@ -272,7 +277,7 @@ def _group_shares_table(found: GroupedPopulation, shown: list[int], listed: Mapp
 
 def _group_statistics_table(found: GroupedPopulation, statistics: Mapping[str, Mapping[Any, Estimate]]) -> Table:
     blurred = any(each.blur for estimates in statistics.values() for each in estimates.values())
-    together = f"{100 * found.confidence:g} % interval, all groups at once"
+    together = f"{confidence_text(found.confidence)} interval, all groups at once"
     made = empty_table("group", "statistic", "estimate", together, *(["of it: cells"] if blurred else []), texts=2)
     for name in list(found.groups)[:_MOST_LISTED]:
         for statistic, estimates in statistics.items():
@@ -388,7 +393,7 @@ def _stages_text_blocks(
         "outcome",
         *(f"stage {place}, %" for place in range(1, len(files) + 1)),
         "together, %",
-        f"{100 * found.confidence:g} % interval, all {size:,} at once",
+        f"{confidence_text(found.confidence)} interval, all {size:,} at once",
     )
     for place in shown:
         made.add_row(
@@ -456,7 +461,7 @@ def _change_text_blocks(
         blocks.append(f"{pluralise(size - len(shown), 'more outcome')}: --top, --json.")
     if statistics:
         blurred = any(each.blur for each in statistics)
-        interval = f"{100 * found.confidence:g} % interval"
+        interval = f"{confidence_text(found.confidence)} interval"
         made = empty_table("change of", "estimate", interval, *(["of it: cells"] if blurred else []))
         for each in statistics:
             made.add_row(safe_text(each.name), *_statistic_cell_texts(each, blurred=blurred))
@@ -471,7 +476,7 @@ def _change_text_blocks(
 
 def _share_changes_table(found: Change, shown: list[int]) -> Table:
     names, law = found.after.domain.names, found.law
-    together = f"{100 * found.confidence:g} % interval, all {len(law.estimate):,} at once"
+    together = f"{confidence_text(found.confidence)} interval, all {len(law.estimate):,} at once"
     what = "" if found.exact else "samples "
     made = empty_table("outcome", f"{what}before, %", f"{what}after, %", "change", together, "")
     for place in shown:
@@ -480,8 +485,8 @@ def _share_changes_table(found: Change, shown: list[int]) -> Table:
             safe_text(names[place], most=60),
             percent_text(found.before.law.estimate[place]),
             percent_text(found.after.law.estimate[place]),
-            f"{100 * law.estimate[place]:+.2f}",
-            f"{100 * low:+.2f} to {100 * high:+.2f}",
+            percent_text(law.estimate[place], "+"),
+            f"{percent_text(low, '+')} to {percent_text(high, '+')}",
             "rose" if low > 0.0 else "fell" if high < 0.0 else "",
         )
     return made

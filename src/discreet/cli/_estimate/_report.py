@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from discreet._base.showing import pluralise
+from discreet._base.showing import confidence_text, pluralise, round_up_to_digits
 from discreet.agreement import Agreement, RowTerms
 from discreet.cli._options import EstimateOptions, mechanism_text, privacy_promise_text
 from discreet.cli._printing import (
@@ -19,6 +19,7 @@ from discreet.cli._printing import (
     format_number,
     interval_text,
     notes_as_text_blocks,
+    percent_text,
     safe_text,
 )
 from discreet.errors import DiscreetError
@@ -54,7 +55,7 @@ from discreet.estimation import (
     survey_change,
 )
 from discreet.families import Band, Simplex, serves_everybody
-from discreet.mechanisms import SERVING, JointSampler, OptimalSampler, ReportSampler
+from discreet.mechanisms import SERVING, JointSampler, ReportSampler
 from discreet.tables import Source
 
 AnyLiars = Liars | ReportLiars
@@ -113,10 +114,6 @@ def sample_or_report_noun(found: AnyPopulation) -> str:
     return "report" if isinstance(found, ReportedPopulation) else "sample"
 
 
-def _confidence_text(found: AnyPopulation) -> str:
-    return f"{100 * found.confidence:g} %"
-
-
 def outcome_numbers_shown_in_table(order: Any, along: bool, top: int | None, usual: int) -> list[int]:
     """The outcomes that come first in this order; bins `along` a line in the order of their values."""
     most = (MOST if along else usual) if top is None else top
@@ -149,9 +146,9 @@ def _estimated_shares_table(
     law, together = found.law, f"all {len(found.counts):,} at once"
     columns = ["share, %" if found.exact else "samples, %"]
     columns += (
-        [f"{_confidence_text(found)} interval, {together}"]
+        [f"{confidence_text(found.confidence)} interval, {together}"]
         if ranked
-        else [f"{_confidence_text(found)} interval", together]
+        else [f"{confidence_text(found.confidence)} interval", together]
     )
     if lies is not None:
         columns.append(f"despite {pluralise(lies.number, 'liar')}")
@@ -163,34 +160,30 @@ def _estimated_shares_table(
         columns.append("truth")
     made = empty_table("outcome" if found.finest is None else "bin", *columns)
     for place in shown:
-        cells = [_share_percent_text(law.estimate[place])]
+        cells = [percent_text(law.estimate[place])]
         cells += [] if ranked else [_share_interval_text(law.low[place], law.high[place])]
         cells.append(_share_interval_text(law.all_low[place], law.all_high[place]))
         if lies is not None:
             ends = (lies.law.all_low, lies.law.all_high) if ranked else (lies.law.low, lies.law.high)
             cells.append(_share_interval_text(ends[0][place], ends[1][place]))
         if found.exact:
-            cells.append(_share_percent_text(found.nearest[place]))
+            cells.append(percent_text(found.nearest[place]))
         if found.reweighted is not None:
-            cells.append(_share_percent_text(found.reweighted.law[place]))
+            cells.append(percent_text(found.reweighted.law[place]))
         if known is not None:
-            cells.append(_share_percent_text(known[place]))
+            cells.append(percent_text(known[place]))
         made.add_row(safe_text(found.domain.names[place], most=200), *cells)
     return made
 
 
-def _share_percent_text(value: float) -> str:
-    return f"{100 * value:.2f}" if value == 0.0 or abs(value) >= 1e-4 else f"{100 * value:.1e}"
-
-
 def _share_interval_text(low: float, high: float) -> str:
-    return f"{_share_percent_text(low)} to {_share_percent_text(high)}"
+    return f"{percent_text(low)} to {percent_text(high)}"
 
 
 def _statistics_table(statistics: list[Estimate], found: AnyPopulation) -> Table:
     cells = any(each.blur for each in statistics)
     reported = isinstance(found, ReportedPopulation)  # a share among reports is no share of clients
-    columns = [*([] if reported else ["among samples"]), f"{_confidence_text(found)} interval"]
+    columns = [*([] if reported else ["among samples"]), f"{confidence_text(found.confidence)} interval"]
     made = empty_table(
         "statistic", *(["estimate"] if found.exact else []), *columns, *(["of it: cells"] if cells else [])
     )
@@ -225,25 +218,29 @@ def _interval_meaning_text(found: AnyPopulation) -> str:
         if whole
         else f" of clients inside the {'band' if isinstance(found.sampler.family, Band) else 'family'} agreed on"
     )
+    bias = round_up_to_digits(found.largest_bias, 2)
     return (
         f"These samples do not determine the average client, in any number. An interval covers every "
         f"population{who} that could have given them. The shares among the samples themselves are one of these. (Also, no "
-        f"share is off by more than the worst-case TV, +-{found.largest_bias:.2g} before noise. The intervals do not use this: like those "
+        f"share is off by more than the worst-case TV, +-{bias:g} before noise. The intervals do not use this: like those "
         "of `discreet plan`, they use bounds for each outcome.)"
     )
+
+
+def _largest_shift_text(shift: float) -> str:
+    """The largest possible shift of a share, in percent: three digits, rounded up."""
+    return f"{100.0 * round_up_to_digits(shift, 3):.10g} %"
 
 
 def _influence_of_liars_text(found: AnyPopulation) -> str:
     one, who = liars(found), sample_or_report_noun(found) if found.rows is None else "client"
     ends = (
-        ""
-        if found.exact
-        else f", and an end of the range that is left for it by {_share_percent_text(one.band_shift)} %"
+        "" if found.exact else f", and an end of the range that is left for it by {_largest_shift_text(one.band_shift)}"
     )
     others = ", those of a whole block of outcomes at once" if isinstance(found, ReportedPopulation) else ""
     return (
         f"[bold]Liars[/bold]: intervals allow for chance, not for lies. Each {who} that lies, in place of an honest one or added to them, "
-        f"can shift a share by {_share_percent_text(one.shift)} %{ends}{others}; "
+        f"can shift a share by {_largest_shift_text(one.shift)}{ends}{others}; "
         f"{count_liars_that_shift_half_interval(found):,} can shift it by half the longest interval. "
         "(--liars M: intervals that hold even if M of them lie.)"
     )
@@ -282,18 +279,23 @@ def _mechanism_advice_text(found: AnyPopulation) -> str:
             "a table, choose linear. Agree on all distributions on outcomes, or on the equal cells of an interval (`discreet agree --bounds "
             "LO HI --cells N`), because on a band linear takes members only."
         )
+    samplers = {
+        name: kind(sampler.family, epsilon=sampler.epsilon, discretisation=sampler.discretisation)
+        for name, kind in SERVING.items()
+    }
     promised = {
         name: outlook(
-            kind(sampler.family, epsilon=sampler.epsilon, discretisation=sampler.discretisation),
+            each,
             mechanism=name,
             clients=found.clients,
             confidence=found.confidence,
             bins=None if found.finest is None else len(found.counts),
         )
-        for name, kind in SERVING.items()
+        for name, each in samplers.items()
     }
-    risk = float(OptimalSampler(sampler.family, epsilon=sampler.epsilon).risk("tv"))
+    risk = round_up_to_digits(max(float(each.risk("tv")) for each in samplers.values()), 2)  # on mixtures they differ
     few = promised["linear"].at_worst > promised["optimal"].at_worst
+    linear, optimal = (round_up_to_digits(promised[name].at_worst, 2) for name in SERVING)
     more = (
         " With so few clients neither tells much: more clients narrow linear's margin, and not that of optimal."
         if few
@@ -301,8 +303,8 @@ def _mechanism_advice_text(found: AnyPopulation) -> str:
     )
     return (
         f"[bold]Which mechanism[/bold]: choose linear to learn the population. Its margin for a share is at most "
-        f"+-{promised['linear'].at_worst:.2g} here, that of optimal +-{promised['optimal'].at_worst:.2g}.{more} Choose optimal if each "
-        f"sample should look like its own client. The TV is at most {risk:.2g} for both, and for every client optimal is at least as close."
+        f"+-{linear:g} here, that of optimal +-{optimal:g}.{more} Choose optimal if each sample should look like its own client. "
+        f"The TV is at most {risk:g} for both, and for every client optimal is at least as close."
     )
 
 
@@ -328,7 +330,7 @@ def print_survey_estimate(asked: EstimateOptions, records: Source, agreed: Agree
         blocks += [f"[bold]{safe_text(answer.question.title, most=100)}[/bold]{_clients_asked_text(answer)}"]
         blocks += _survey_answer_text_blocks(found, place, answer, top)
     blocks.append(
-        f"Intervals cover {100 * asked.confidence:g} %: each alone, and all {found.numbers:,} numbers of the survey at once. Those "
+        f"Intervals cover {confidence_text(asked.confidence)}: each alone, and all {found.numbers:,} numbers of the survey at once. Those "
         "of shares from the reports on one table are proved. Those from several tables, and those of means, sums and quantiles, use "
         "Gaffke's bound, a conjecture to which no counterexample is known. Intervals allow for chance, not for lies. Shares are adjusted so "
         "that tables with common columns agree."
@@ -360,8 +362,8 @@ def print_survey_estimate_by_group(
         ]
     numbers = first.numbers * len(found)
     blocks.append(
-        f"[bold]Intervals[/bold] hold for all {len(found):,} groups and {numbers:,} numbers at once ({100 * asked.confidence:g} %), also "
-        "for those that you pick after looking. Two groups differ where their intervals do not overlap. Groups are public: anybody who "
+        f"[bold]Intervals[/bold] hold for all {len(found):,} groups and {numbers:,} numbers at once ({confidence_text(asked.confidence)}), "
+        "also for those that you pick after looking. Two groups differ where their intervals do not overlap. Groups are public: anybody who "
         "reads this file knows each client's group."
     )
     asked.print_estimate(json_record_of_survey_groups(found, agreed, notes, by=groups.column), blocks)
@@ -398,7 +400,7 @@ def print_survey_shares_within_groups(asked: EstimateOptions, records: Source, a
         ]
     blocks.append(
         f"Shares within a private group are ratios. Their intervals follow from those of all {found.numbers:,} numbers of the "
-        f"survey at once ({100 * asked.confidence:g} %), so they hold together. Rare groups have wide intervals."
+        f"survey at once ({confidence_text(asked.confidence)}), so they hold together. Rare groups have wide intervals."
     )
     asked.print_estimate(json_record_of_shares_within_groups(found, notes, by=by), blocks)
 
@@ -435,7 +437,7 @@ def print_survey_change(asked: EstimateOptions, sides: Sequence[tuple[Source, Ag
             )
         blocks += [f"[bold]{safe_text(answer.question.title, most=100)}[/bold]{_answer_unit_text(answer)}", made]
     blocks.append(
-        f"Intervals hold for all {found.after.numbers:,} numbers at once ({100 * asked.confidence:g} %), whether the clients are "
+        f"Intervals hold for all {found.after.numbers:,} numbers at once ({confidence_text(asked.confidence)}), whether the clients are "
         "the same, overlapping or different. changed: the interval excludes 0."
     )
     asked.print_estimate(json_record_of_survey_change(found, (before, after), notes), blocks)

@@ -14,7 +14,7 @@ import numpy as np
 from rich.table import Table
 
 from discreet import plots
-from discreet._base.showing import json_number_or_null, pluralise
+from discreet._base.showing import confidence_text, json_number_or_null, pluralise, round_up_to_digits
 from discreet.agreement import Agreement
 from discreet.cli._options import (
     Bounds,
@@ -46,6 +46,7 @@ from discreet.cli._printing import (
     dataclass_fields_as_json,
     empty_table,
     format_number,
+    margin_text,
     print_json,
     print_text_blocks,
     safe_text,
@@ -239,10 +240,10 @@ def plan_collection(
         f"[bold]{pluralise(clients, 'client')}, {pluralise(family.size, 'outcome')}[/bold]: one sample each.",
         _accuracy_by_epsilon_table(rows, accuracy),
         "TV and KL: the smallest possible worst case of the divergence of a client's distribution from its output distribution. "
-        f"+-: margin of the {100 * confidence:g} % interval of a share, in every population. rare: margin for an outcome that nobody "
+        f"+-: margin of the {confidence_text(confidence)} interval of a share, in every population. rare: margin for an outcome that nobody "
         f"holds. whole law: expected TV distance of all shares together. clients: the number for a margin of +-{accuracy:g} with linear. "
         f"These margins are for each share alone; of many shares, some will be further off. [bold]All {family.size:,} at "
-        f"once[/bold], with {100 * confidence:g} % confidence:",
+        f"once[/bold], with {confidence_text(confidence)} confidence:",
         _accuracy_of_all_shares_table(rows, accuracy),
         _mechanism_advice_text(mechanism, smallest, clients, accuracy),
         *(_reports_advantage_text_blocks(rows, accuracy) if mechanism == LinearSampler.name else []),
@@ -344,15 +345,22 @@ def _accuracy_by_epsilon_table(rows: list[PlanAtEpsilon], accuracy: float) -> Ta
     made = empty_table(*columns, f"clients\nfor {accuracy:g}", texts=0)
     for row in rows:
         look = row.linear
-        numbers = (row.tv, row.kl, look.at_worst, look.if_rare, look.total, row.optimal.at_worst)
-        made.add_row(f"{row.epsilon:g}", *(format_number(x, 3) for x in numbers), client_count_text(row.clients))
+        risks, margins = (format_number(x, 3) for x in (row.tv, row.kl)), (look.at_worst, look.if_rare)
+        made.add_row(
+            f"{row.epsilon:g}",
+            *risks,
+            *map(margin_text, margins),
+            format_number(look.total, 3),
+            margin_text(row.optimal.at_worst),
+            client_count_text(row.clients),
+        )
     return made
 
 
 def _accuracy_of_all_shares_table(rows: list[PlanAtEpsilon], accuracy: float) -> Table:
     made = empty_table("epsilon", "linear\n+-", "optimal\n+-", f"clients\nfor {accuracy:g}", texts=0)
     for row in rows:
-        reaches = format_number(row.linear.together, 3), format_number(row.optimal.together, 3)
+        reaches = margin_text(row.linear.together), margin_text(row.optimal.together)
         made.add_row(f"{row.epsilon:g}", *reaches, client_count_text(row.together))
     return made
 
@@ -390,7 +398,7 @@ def _sufficient_epsilons_text(each: float | None, together: float | None) -> str
 
 
 def _epsilon_threshold_text(epsilon: float) -> str:
-    return "at any epsilon" if epsilon <= LEAST_EPSILON else f"from epsilon = {epsilon:.3g} on"
+    return "at any epsilon" if epsilon <= LEAST_EPSILON else f"from epsilon = {round_up_to_digits(epsilon, 3):g} on"
 
 
 def _rehearsal_table(rehearsals: dict[tuple[float, str], Rehearsal]) -> Table:

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from discreet._base.showing import json_number_or_null, pluralise
+from discreet._base.showing import confidence_text, json_number_or_null, pluralise, round_up_to_digits
 from discreet.agreement import Agreement
 from discreet.cli._options import mechanism_text, privacy_promise_text, round_schedule_lines
 from discreet.cli._printing import (
     dataclass_fields_as_json,
     empty_table,
     format_number,
+    margin_text,
     print_json_or_text,
     print_text_blocks,
     safe_text,
@@ -75,7 +76,7 @@ def _survey_outlook_table(found: list[SurveyOutlook]) -> Table:
     for each in found:
         whole = format_number(each.total_variation, 2)
         tells = "[bold red]no[/bold red]" if each.hopeless else "yes"
-        enough = f"{each.enough:,}" if each.enough < 10**9 else f"{each.enough:.2g}"
+        enough = f"{each.enough:,}" if each.enough < 10**9 else f"{round_up_to_digits(each.enough, 2):.2g}"
         made.add_row(
             safe_text(each.question.title, most=60),
             f"{each.asked:,.0f}",
@@ -144,14 +145,14 @@ def _print_reports_plan(
         **_rounds_cost_json_record(rounds),
     }  # fmt: skip
     made = empty_table("a share +-", "rare +-", "all at once +-", "whole law", f"clients for {accuracy:g}", texts=0)
-    numbers = (look.at_worst, look.if_rare, look.together, look.total)
-    made.add_row(*(format_number(x, 3) for x in numbers), client_count_text(needed))
+    margins = (look.at_worst, look.if_rare, look.together)
+    made.add_row(*map(margin_text, margins), format_number(look.total, 3), client_count_text(needed))
     print_json_or_text(
         record,
         f"[bold]{pluralise(clients, 'client')}, {pluralise(sampler.family.size, 'outcome')}, epsilon = {sampler.epsilon:g}[/bold], "
         "reports as agreed: one of each client.",
         made,
-        f"+-: how far the {100 * confidence:g} % interval of a share reaches, whatever the population. In the uniform "
+        f"+-: how far the {confidence_text(confidence)} interval of a share reaches, whatever the population. In the uniform "
         f"population the variance of a share is {sampler.excess:.4g} times that of the best subset selection.",
         *_rounds_cost_lines(rounds),
         *_rehearsal_text_blocks(rehearsed, clients, "nearest laws"),
@@ -182,7 +183,8 @@ def _print_samples_plan(
         **_rounds_cost_json_record(rounds),
     }  # fmt: skip
     made = empty_table("TV", "KL", "a share +-", "rare +-", "all at once +-", texts=0)
-    made.add_row(*(format_number(x, 3) for x in (risks["tv"], risks["kl"], look.at_worst, look.if_rare, look.together)))
+    margins = (look.at_worst, look.if_rare, look.together)
+    made.add_row(*(format_number(x, 3) for x in (risks["tv"], risks["kl"])), *map(margin_text, margins))
     what = "bin" if isinstance(sampler.family, ContinuousFamily) else "outcome"
     kind = mechanism_text(sampler.name, any_client=serves_everybody(sampler.family))
     print_json_or_text(
@@ -191,7 +193,7 @@ def _print_samples_plan(
         f"{privacy_promise_text(sampler.privacy, sampler.epsilon)}[/bold], the agreed sampler, {kind}: one sample each.",
         made,
         "TV and KL: divergence of a client's distribution from its output distribution, in the worst case. +-: "
-        f"margin of the {100 * confidence:g} % interval of a share, for every population.",
+        f"margin of the {confidence_text(confidence)} interval of a share, for every population.",
         *([] if on_atoms is None else [_worst_cases_on_atoms_text(sampler, on_atoms)]),
         *_rounds_cost_lines(rounds),
         *_rehearsal_text_blocks(rehearsed, clients, "samples as they are"),
@@ -239,7 +241,7 @@ def client_count_text(clients: int | None) -> str:
     """A number of clients that fits its column; empty if no number is enough."""
     if clients is None:
         return ""
-    return f"{clients:,}" if clients < 10**8 else f"{clients:.2g}"
+    return f"{clients:,}" if clients < 10**8 else f"{round_up_to_digits(clients, 2):.2g}"
 
 
 def _refuse_bins_option(bins: int | None) -> None:
