@@ -12,8 +12,9 @@ from typer.testing import CliRunner
 
 import discreet as dc
 from discreet.cli._app import app
+from discreet.cli._estimate._groups import _notes_on_groups
 from discreet.cli._printing import percent_text
-from discreet.estimation import change, population, reported_population
+from discreet.estimation import ClientGroups, change, estimate_groups, population, reported_population
 from tests.pictures import assert_picture
 
 Run = Callable[..., Any]
@@ -277,3 +278,11 @@ def test_an_empty_table_of_clients_leaves_everybody_without_a_group(
 def test_small_shares_are_not_said_to_be_0() -> None:
     assert [percent_text(share) for share in (0.0, 4.2e-5, -4.2e-5, 0.0123)] == ["0.00", "4.2e-03", "-4.2e-03", "1.23"]
     assert [percent_text(share, "+") for share in (4.2e-5, 0.0123)] == ["+4.2e-03", "+1.23"]
+
+
+def test_groups_that_tell_little_are_counted_without_those_that_tell_nothing() -> None:
+    sampler = dc.LinearSampler(dc.Simplex(2), epsilon=1.0)
+    found = estimate_groups(sampler, counts={name: [5, 5] for name in ("none", "little", "much")})
+    found.__dict__.update(margins={"none": 0.09, "little": 0.14, "much": 0.02}, silent=("none",))
+    notes = _notes_on_groups(found, 0, ClientGroups("region"))
+    assert any(note.startswith("1 of 3 groups tell some share to no better than") for note in notes)

@@ -202,7 +202,7 @@ def _notes_on_groups(found: GroupedPopulation, missing: int, groups: ClientGroup
             f"{pluralise(len(sizes), 'group')} with so few clients that intervals cover three quarters of what is possible, or more: "
             f"{', '.join(sizes[:_MOST_NAMED])}{more}; join small groups, or wait for more clients"
         )
-    wide = sum(margin > _WIDE for margin in found.margins.values()) - len(found.silent)
+    wide = sum(margin > _WIDE and name not in found.silent for name, margin in found.margins.items())
     if wide > 0:
         said.append(
             f"{wide:,} of {len(found.groups):,} groups tell some share to no better than +-{100 * _WIDE:g} %: see the column +-"
