@@ -90,6 +90,16 @@ def test_the_published_numbers_are_those_of_estimate_to_the_last_digit(tmp_path:
     assert dc.Agreement.read(tmp_path / "again" / "agreement.json").purpose == f"{kind} {MARKUP}"
 
 
+@pytest.mark.parametrize(("kind", "picked"), [("many", True), ("labels", False), ("cells", False)])
+def test_a_page_says_that_the_largest_of_many_shares_were_picked(tmp_path: Path, kind: str, picked: bool) -> None:
+    _filled(tmp_path / "samples.db", kind)
+    with closing(open_store(tmp_path / "samples.db")) as store:
+        close_collection(store)
+        publish(store, tmp_path / "result")
+    page = (tmp_path / "result" / "index.html").read_text(encoding="utf-8")
+    assert ("the largest of many shares, which are large partly by chance" in page) == picked
+
+
 @pytest.mark.filterwarnings("ignore::discreet.errors.LargeEpsilonWarning")
 @pytest.mark.parametrize(
     ("sampler", "says"),

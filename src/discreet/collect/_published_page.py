@@ -99,10 +99,21 @@ def _headings_and_sentences_on_questions(questions: str | None) -> list[tuple[st
     return told
 
 
+def _note_on_picked_shares(picked: bool) -> str:
+    """What to know of a picture for which the largest of many shares were `picked`: their own intervals miss more often."""
+    if not picked:
+        return ""
+    return (
+        " The picture has the largest of many shares, which are large partly by chance. For these use the intervals that hold for all at "
+        "once, in the table."
+    )
+
+
 def share_page_html(agreed: Agreement, found: Mapping[str, Any], asked: str | None) -> str:
     """The page of shares. `asked`: what was asked in words, as a store keeps it."""
     released, ordered = _noun_for_releases(found), _outcomes_have_order(agreed)
     shares, confidence = found["shares"], confidence_text(found["confidence"])
+    picked = len(shares) > _DRAWN and not ordered
     shown = _indices_of_shown_outcomes(shares, _LISTED, ordered=ordered)
     rows = "\n".join(
         f'<tr><th scope="row"><bdi>{_outcome_text(share["outcome"])}</bdi></th><td>{share[released]:,}</td>'
@@ -136,7 +147,7 @@ def share_page_html(agreed: Agreement, found: Mapping[str, Any], asked: str | No
         found,
         many=pluralise(found[released], released[:-1]),
         picture=_picture_description(found, ordered=ordered),
-        meaning=f"{meaning} An interval contains the true share in {confidence} of cases.",
+        meaning=f"{meaning} An interval contains the true share in {confidence} of cases.{_note_on_picked_shares(picked)}",
         tables=tables,
         statistics=f"<dl>\n{statistics}</dl>" if statistics else "",
         asked=asked,
@@ -370,12 +381,13 @@ def _answers_to_show(question: Mapping[str, Any], most: int) -> list[Mapping[str
 def survey_page_html(agreed: Agreement, found: Mapping[str, Any], asked: str | None) -> str:
     """The page of the answers to a survey: a table for each question. `asked`: what was asked in words."""
     confidence = confidence_text(found["confidence"])
+    picked = any(each["kind"] == "shares" and len(each["answers"]) > _DRAWN for each in found["questions"])
     return _fill_page_template(
         agreed,
         found,
         many=pluralise(found["clients"], "report"),
         picture=_survey_picture_description(found),
-        meaning=f"{_SURVEY_MEANING} An interval contains the true number in {confidence} of cases.",
+        meaning=f"{_SURVEY_MEANING} An interval contains the true number in {confidence} of cases.{_note_on_picked_shares(picked)}",
         tables="\n".join(map(_question_table_html, found["questions"])),
         statistics="",
         asked=asked,
