@@ -1,4 +1,5 @@
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -256,3 +257,4 @@ def test_printed_epsilons_clients_and_margins_are_enough(together: bool) -> None
     assert client_count_text(123_456_789) == "1.3e+08"
     for margin in (0.14401, 0.0501, 0.0012341, 0.9991):
         assert margin <= float(margin_text(margin)) <= 1.02 * margin
+    assert margin_text(math.inf) == "infinite"

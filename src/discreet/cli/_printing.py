@@ -101,6 +101,8 @@ def interval_text(low: float, high: float) -> str:
 
 def margin_text(margin: float, digits: int = 3) -> str:
     """A margin of error as `format_number` writes numbers, but rounded up."""
+    if not math.isfinite(margin):
+        return format_number(margin, digits)
     places = digits if abs(margin) < 0.01 else max(digits + 1 + math.floor(math.log10(margin)), 1)
     return format_number(round_up_to_digits(margin, places), digits)
 
