@@ -11,6 +11,7 @@ from scipy import stats
 
 import discreet as dc
 from discreet.families._continuous import ContinuousFamily
+from discreet.families._kernel_mixtures import GAUSSIAN, lower_bound_of_log_least_mass
 from discreet.privacy.tradeoff import constants_of_optimal_box
 from tests.mechanisms.continuous.clients import fine_grid, interval_family, published_envelope
 
@@ -159,6 +160,51 @@ def test_the_normaliser_of_a_box_is_the_infimum_over_centres(box: Any) -> None:
         member = family.mixture([1.0], [[math.cos(angle), math.sin(angle)]])
         ratio = np.exp(member.log_density(nodes) - family.log_reference(nodes))
         assert ratio.max() <= family.bounds.upper * (family.nodes.masses.ravel() @ ratio) * (1 + 1e-6)
+
+
+def directions(dim: int) -> NDArray[np.float64]:
+    """Unit vectors, about evenly spaced."""
+    place = np.arange(20_000) + 0.5
+    turn = math.pi * (1.0 + math.sqrt(5.0)) * place
+    if dim == 2:
+        return np.stack([np.cos(turn), np.sin(turn)], axis=1)
+    height = 1.0 - place / 10_000
+    around = np.sqrt(1.0 - np.square(height))
+    return np.stack([around * np.cos(turn), around * np.sin(turn), height], axis=1)
+
+
+BOXES = {
+    "a corner": [(0.6, 3.0), (0.5, 4.0), (-0.7, 1.3)],
+    "a face": [(-0.3, 3.0), (-5.0, 5.0), (-5.0, 5.0)],
+    "a cube": [(-1.0, 1.0)] * 3,
+    "nearly a cube": [(-0.9, 1.1)] * 3,
+    "tiny": [(0.1, 0.11), (-0.02, -0.01), (-0.01, 0.01)],
+    "huge": [(-40.0, 60.0), (-50.0, 30.0), (-60.0, 70.0)],
+    "off centre": [(3.0, 5.0), (-1.0, 1.0), (-6.0, -2.0)],
+    "half spaces": [(-math.inf, 0.4), (-0.5, math.inf), (-math.inf, math.inf)],
+    "an orthant": [(0.0, math.inf)] * 3,
+}
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+@pytest.mark.parametrize("name", BOXES)
+def test_the_least_mass_in_a_box_is_bounded_from_below(name: str, dim: int) -> None:
+    low, high = np.array(BOXES[name][:dim]).T
+    for radius in (0.1, 1.0, 4.0):
+        centres = radius * directions(dim)
+        found = float(GAUSSIAN.log_mass_between(low - centres, high - centres).sum(axis=1).min())
+        spacing = 5e-4 if dim == 2 else 2e-2  # of the directions
+        slope = float(np.abs(low_or_high_slope(low, high, radius)).sum())
+        bound = lower_bound_of_log_least_mass(low, high, radius)
+        assert found - radius * spacing * slope - 1e-8 <= bound <= found + 1e-12
+
+
+def low_or_high_slope(low: NDArray[np.float64], high: NDArray[np.float64], radius: float) -> NDArray[np.float64]:
+    """The steepest slope of log mass along each axis, which is at an end of [-radius, radius], by differences."""
+    ends = np.array([[-radius], [radius]])
+    step = 1e-5
+    masses = [GAUSSIAN.log_mass_between(low - ends - side, high - ends - side) for side in (-step, step)]
+    return np.asarray(np.abs(masses[1] - masses[0]).max(axis=0) / (2.0 * step))
 
 
 @pytest.mark.slow

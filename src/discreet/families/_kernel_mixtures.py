@@ -10,6 +10,23 @@ distances and draws depend on the axes.
 two values of T, or 1 less both if the centre lies between them. A rounded argument t (1 + d) changes T by at most a factor 1 + |d| (t^2 + 2),
 and T itself is computed by an exponential of an argument that errs by a few units in the last place of t^2. So each value of T errs by at
 most (16 + 8 t^2) 2^-53 of itself, and the difference by the sum of both.
+
+**The least mass of a Gaussian in a box**, with its centre c in the ball |c| <= rho, bounded from below (lengths in scales). Its logarithm is
+f(c) = sum_i g_i(c_i), with g_i(t) = log of the mass of N(t, 1) between a_i and b_i. Two facts hold on each axis:
+
+* g_i is concave, and symmetric about the middle of the interval. So f is least on the sphere, where each c_i has the sign opposite to the
+  middle's, and on this orthant f falls outwards.
+* g_i(t) + t^2/2 is the logarithm of a Laplace transform, hence convex. Its slope is the mean of the truncated kernel, in [a_i, b_i].
+
+*Branch and bound.* A cell is the cone of n unit vectors A_j; w solves w.A_j = 1. A point of it on the sphere is rho times a sum of l_j A_j
+with 1 <= sum l_j <= |w|, by the triangle inequality and by Cauchy and Schwarz. So f >= min_j f(rho |w| A_j), since f is concave and falls
+outwards. On the sphere f = sum_i (g_i(c_i) + c_i^2/2) - rho^2/2 also lies above its tangent at a point of the cell, which is least at one of
+rho A_j and rho |w| A_j. Both bounds are off by the square of the cell's size. Cells whose bound is near the least value found are done; the
+others are halved.
+
+*Axes whose interval is symmetric about 0.* There the slope of g_i(t) + t^2/2 is concave for t >= 0 (the inequality of Griffiths, Hurst and
+Sherman, for even laws exp(-V) with V' convex [Ellis, Monroe, Newman, Commun. Math. Phys. 46, 1976]), so g_i is concave in t^2. Hence at most
+one of these axes has c_i != 0 where f is least, and on a box that is symmetric in all axes the worst centre lies on an axis.
 """
 
 from __future__ import annotations
@@ -37,6 +54,8 @@ _REACH = 4.0  # in standard deviations: a component has nearly all of its mass w
 _PLACES = {2: 65, 3: 13}  # along each axis of a component; not used in more dimensions
 _UNIT = 2.0**-53
 _BLOCK = 1 << 18  # components times points or edges that are held at a time, so that they stay in cache
+_MASS_TOLERANCE, _MASS_ROUNDING = 1e-8, 1e-14  # of the logarithm of a least mass; the second is relative
+_MOST_CELLS, _MOST_HALVINGS = 1 << 13, 60  # of its branch and bound; where they are too few, the bound is less tight
 
 
 class MixtureKernel(Protocol):
@@ -415,6 +434,72 @@ def mixture_log_densities(mixtures: Sequence[Mixture], x: Floats) -> Floats:
         np.add.reduceat(terms, starts[first:last] - starts[first], axis=0, out=out[first:last])
     with np.errstate(divide="ignore"):
         return np.log(out, out=out)
+
+
+def lower_bound_of_log_least_mass(low: Floats, high: Floats, radius: float) -> float:
+    """A lower bound of the log mass between low and high (dim,) of a unit Gaussian with |centre| <= radius, close to the least."""
+    even = low == -high
+    masses_at_zero = GAUSSIAN.log_mass_between(low, high)
+    moved, bounds = np.flatnonzero(~even), []
+    for axes in [np.append(moved, axis) for axis in np.flatnonzero(even)] or [moved]:
+        unmoved = np.delete(masses_at_zero, axes).sum()
+        bounds.append(_bound_log_least_mass_over_orthant(low[axes], high[axes], radius) + float(unmoved))
+    return min(bounds)
+
+
+def _bound_log_least_mass_over_orthant(low: Floats, high: Floats, radius: float) -> float:
+    """The same, where the centre moves along all axes, by branch and bound over the directions."""
+
+    def log_mass(centres: Floats) -> Floats:
+        found = GAUSSIAN.log_mass_between(low - centres, high - centres).sum(axis=-1)
+        return np.where(np.isnan(found), -math.inf, found)  # a mass too small for a float
+
+    cells = np.diag(np.where(low > -high, -1.0, 1.0))[None, :, :]  # (cells, n, n): n unit vectors each
+    least_found, least_of_done = math.inf, math.inf
+    for _ in range(_MOST_HALVINGS):
+        stretch = np.linalg.norm(np.linalg.solve(cells, np.ones((*cells.shape[:2], 1)))[:, :, 0], axis=1)
+        inner = radius * cells
+        outer = inner * stretch[:, None, None]
+        central = cells.sum(axis=1)
+        central *= radius / GAUSSIAN.norm_of_points(central)[:, None]
+        at_central = log_mass(central)
+        slope = _truncated_means(low, high, central)
+        along = [np.einsum("kij,kj->ki", points - central[:, None, :], slope) for points in (inner, outer)]
+        by_tangent = at_central + np.minimum(*along).min(axis=1)
+        bounds = np.fmax(log_mass(outer).min(axis=1), by_tangent)
+        least_found = min(least_found, float(at_central.min()), float(log_mass(inner).min()))
+        remaining = bounds < least_found - _MASS_TOLERANCE + _MASS_ROUNDING * least_found
+        least_of_done = min(least_of_done, float(bounds[~remaining].min(initial=math.inf)))
+        if not remaining.any():
+            return least_of_done
+        least_of_open = float(bounds[remaining].min())
+        if 2 * np.count_nonzero(remaining) > _MOST_CELLS:
+            break
+        cells = _halve_longest_edges(cells[remaining])
+    return min(least_of_done, least_of_open)
+
+
+def _truncated_means(low: Floats, high: Floats, centres: Floats) -> Floats:
+    """Along each axis, the mean of N(c, 1) restricted to the interval: (n, dim) of centres (n, dim)."""
+    log_masses = GAUSSIAN.log_mass_between(low - centres, high - centres)
+    with np.errstate(invalid="ignore", over="ignore"):
+        densities = [
+            np.exp(-0.5 * np.square(end - centres) - 0.5 * math.log(2.0 * math.pi) - log_masses) for end in (low, high)
+        ]
+        return np.clip(centres + densities[0] - densities[1], low, high)
+
+
+def _halve_longest_edges(cells: Floats) -> Floats:
+    """Each cone (cells, n, n) in two, at the middle of the longest edge between its unit vectors."""
+    first, second = np.triu_indices(cells.shape[1], 1)
+    longest = np.square(cells[:, first] - cells[:, second]).sum(axis=-1).argmax(axis=1)
+    first, second, each = first[longest], second[longest], np.arange(len(cells))
+    middle = cells[each, first] + cells[each, second]
+    middle /= GAUSSIAN.norm_of_points(middle)[:, None]
+    halves = np.stack([cells, cells])
+    halves[0, each, first] = middle
+    halves[1, each, second] = middle
+    return halves.reshape(-1, *cells.shape[1:])
 
 
 def interval_masses_of_mixture(
