@@ -103,6 +103,46 @@ def test_an_agreement_made_before_reads_the_same_for_ever(version: int, known: s
     assert read.sampler() == MADE["interval"]
 
 
+def test_mixtures_on_a_box_keep_the_normaliser_that_was_agreed_on() -> None:
+    """The file was made when a search over centres found the normaliser, which it missed here: never regenerate it."""
+    path = GOLDEN / "2" / "mixtures-searched.json"
+    earlier = dc.Agreement.read(path)
+    assert earlier.id == "94e5e211738ff040a461888880980ff96e7ba8b7a2020df52d5e5ec2d7d90329"
+    searched = earlier.sampler()
+    assert searched.family.bounds.upper == pytest.approx(1177.1397669743753, rel=1e-9)
+    assert path.read_text(encoding="utf-8") == dc.Agreement.of(searched).canonical + "\n"
+
+    now = dc.OptimalSampler(
+        dc.GaussianMixtures(3, radius=4.0, box=(-0.9, 1.1)), epsilon=1.0, discretisation=dc.Cells(16)
+    )
+    made = dc.Agreement.of(now)
+    assert made.document["family"] == {**earlier.document["family"], "normaliser": "proved"}
+    again = dc.Agreement.from_json(made.text)
+    assert (again.id, again.sampler()) == (made.id, now)
+    assert now.family.bounds.upper > 1.001 * searched.family.bounds.upper
+    for agreement, other in ((earlier, now), (made, searched)):
+        with pytest.raises(dc.DiscreetError, match="belongs to agreement"):
+            agreement.check_sampler(other)
+        with pytest.raises(dc.DiscreetError, match=r"family\.normaliser = .* agreed on: leave the family out"):
+            agreement.sampler(other.family)
+    earlier.check_sampler(earlier.sampler(earlier.family.family()))
+
+
+@pytest.mark.parametrize(
+    ("name", "normaliser", "message"),
+    [
+        ("interval", "proved", r"family\.normaliser = 'proved': it is 'proved', and only on a box"),
+        ("plane", "proved", r"family\.normaliser = 'proved': it is 'proved', and only on a box"),
+        ("laplace", "proved", "normaliser"),
+    ],
+)
+def test_a_normaliser_stands_only_where_there_are_two(name: str, normaliser: str, message: str) -> None:
+    document = dc.Agreement.of(MADE[name]).document
+    document["family"] = {**document["family"], "normaliser": normaliser}
+    with pytest.raises(dc.DiscreetError, match=message):
+        dc.Agreement.from_json(json.dumps(document))
+
+
 def test_whom_a_band_serves_is_a_term_where_it_is_everybody_alone() -> None:
     """So no agreement that was made before has another id, and none that says it is read as one that does not."""
     some, all_there_are = dc.Agreement.of(MADE["table"]), dc.Agreement.of(MADE["everybody"])

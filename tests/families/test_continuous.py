@@ -173,6 +173,33 @@ def directions(dim: int) -> NDArray[np.float64]:
     return np.stack([around * np.cos(turn), around * np.sin(turn), height], axis=1)
 
 
+MISSED = {  # boxes whose least mass a search over centres misses
+    "a corner": (0.45, [(-0.26, 0.99), (-0.7, 1.22), (-0.44, math.inf)]),
+    "two ends alike": (0.57, [(-1.37, 0.4), (-0.42, math.inf), (-0.08, 0.37)]),
+    "narrow": (0.63, [(-0.18, 0.3), (-0.2, 0.33), (-0.74, math.inf)]),
+}
+
+
+@pytest.mark.parametrize("name", MISSED)
+def test_members_on_a_box_stay_in_the_band(name: str) -> None:
+    """The search stopped where some members exceed the bound by 0.5 % and more; each is largest, relative to h, near its centre."""
+    radius, box = MISSED[name]
+    family = dc.GaussianMixtures(3, radius=radius, box=box)
+    earlier = dc.GaussianMixtures(3, radius=radius, box=box, normaliser="searched")
+    low, high = np.array(box).T
+    centres = radius * directions(3)
+    log_masses = GAUSSIAN.log_mass_between(low - centres, high - centres).sum(axis=1)
+    largest = -math.inf
+    for stretch in (0.9, 1.0, 1.1, 1.5):
+        x = np.clip(stretch * centres, low, high)
+        log_densities = -0.5 * np.square(x - centres).sum(axis=1) - 1.5 * math.log(2.0 * math.pi) - log_masses
+        largest = max(largest, float((log_densities - family.log_reference(x)).max()))
+    assert math.exp(largest) <= family.bounds.upper
+    assert math.exp(largest) > 1.005 * earlier.bounds.upper  # the reference is the same
+    assert (family.normaliser, earlier.normaliser) == ("proved", "searched")
+    assert family != earlier
+
+
 BOXES = {
     "a corner": [(0.6, 3.0), (0.5, 4.0), (-0.7, 1.3)],
     "a face": [(-0.3, 3.0), (-5.0, 5.0), (-5.0, 5.0)],
@@ -205,6 +232,20 @@ def low_or_high_slope(low: NDArray[np.float64], high: NDArray[np.float64], radiu
     step = 1e-5
     masses = [GAUSSIAN.log_mass_between(low - ends - side, high - ends - side) for side in (-step, step)]
     return np.asarray(np.abs(masses[1] - masses[0]).max(axis=0) / (2.0 * step))
+
+
+def test_a_normaliser_is_named_only_where_there_are_two() -> None:
+    for family in (
+        dc.GaussianMixtures(3),
+        dc.GaussianMixtures(1, box=(-1.0, 3.0)),
+        dc.GaussianMixtures(2, box=(-3.0, 4.0)),
+    ):
+        again = dc.GaussianMixtures(family.dim, box=family.box, normaliser="searched")
+        assert family.normaliser is again.normaliser is None
+        assert (family, family.bounds) == (again, again.bounds)
+        assert "normaliser" not in repr(again)
+    with pytest.raises(dc.DiscreetError, match=r"normaliser = 'best' is not one of proved, searched"):
+        dc.GaussianMixtures(2, box=(-3.0, 4.0), normaliser="best")
 
 
 @pytest.mark.slow

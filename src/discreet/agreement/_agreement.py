@@ -84,7 +84,10 @@ with placeholders_until_used(globals()):
     from discreet.survey import SurveySampler
 
 AgreedSampler = TypeVar("AgreedSampler", bound=Sampler[AnyFamily] | JointSampler | ReportSampler | SurveySampler)
-_HINTS = {"atoms": ": on this machine numbers would mean other cells or points; release where they are those agreed on"}
+_HINTS = {
+    "atoms": ": on this machine numbers would mean other cells or points; release where they are those agreed on",
+    "normaliser": ": leave the family out",
+}
 
 OWN_MECHANISM = "own"  # what `mechanism` says where the field `own` names the mechanism
 

@@ -7,6 +7,9 @@ Released numbers are numbers of atoms (cells or points). Atoms come from floatin
 differently. The digest of the atoms, in single precision, is therefore a term too, and a machine with other atoms raises an error before it
 draws. Privacy does not depend on this check: each client's integers stay in one box, wherever it lies.
 
+Gaussian mixtures on a box have the field `normaliser` where theirs is the proved one, and not the one that a search over centres finds. An
+agreement without the field keeps the searched one, so its samples stay the same.
+
 `ReferenceTerms` is the public centre Q0 of a mollifier's ball, if it is not the family's own reference. A digest stands for the
 probabilities of outcomes, or for the table of a density. A file may list them beside it exactly as they were given, so that every reader
 computes the same box to the last bit. The id is the same. `lower` and `upper` are set if a `DensityBand` bounds p/Q0; a reference for all
@@ -37,6 +40,8 @@ from discreet.agreement._family_terms import (
 from discreet.domain import VERSION, check_digest_format, sha256_digest
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, check_count
 from discreet.families import (
+    PROVED,
+    SEARCHED,
     ContinuousFamily,
     DensityBand,
     GaussianMixtures,
@@ -84,9 +89,10 @@ class ContinuousTerms(AnyFamilyTerms):
         everybody: set where a band claims nothing about clients: a designed one.
         table: the table, where it is known.
         version: of the document.
+        normaliser: "proved" where Gaussian mixtures on a box do not have the normaliser that a search finds.
     """
 
-    STATED = ("kind", "dim", "radius", "scale", "box", "lower", "upper", "density", "everybody", "atoms")
+    STATED = ("kind", "dim", "radius", "scale", "box", "lower", "upper", "density", "everybody", "normaliser", "atoms")
 
     kind: str
     dim: int
@@ -100,6 +106,7 @@ class ContinuousTerms(AnyFamilyTerms):
     everybody: bool | None = None
     table: Tabulated | None = field(default=None, repr=False)
     version: int = VERSION
+    normaliser: str | None = None
 
     @classmethod
     def of(cls, sampler: Sampler[AnyFamily], family: ContinuousFamily, version: int = VERSION) -> ContinuousTerms:
@@ -116,6 +123,7 @@ class ContinuousTerms(AnyFamilyTerms):
                     family.scale,
                     _box_with_none_for_infinities(family.box),
                     version=version,
+                    normaliser=PROVED if family.normaliser == PROVED else None,
                 )
             case DensityBand():
                 given, lower, upper = family.density_and_bounds_as_given
@@ -175,9 +183,11 @@ class ContinuousTerms(AnyFamilyTerms):
         if self.kind in MIXTURES:
             assert self.radius is not None
             assert self.scale is not None
-            return MIXTURES[self.kind](
-                self.dim, radius=self.radius, scale=self.scale, box=self._box_with_infinities_restored()
-            )
+            box = self._box_with_infinities_restored()
+            if MIXTURES[self.kind] is LaplaceMixtures:
+                return LaplaceMixtures(self.dim, radius=self.radius, scale=self.scale, box=box)
+            normaliser = self.normaliser or SEARCHED
+            return GaussianMixtures(self.dim, radius=self.radius, scale=self.scale, box=box, normaliser=normaliser)
         if self.table is None:
             raise DiscreetError("the agreement holds a digest of its density's table; pass the family it was made with")
         assert self.lower is not None
@@ -226,7 +236,12 @@ def read_continuous_terms(fields: dict[str, Any], version: int = VERSION) -> Con
     if kind in MIXTURES:
         radius = POSITIVE.check("family.radius", fields.get("radius"))
         scale = POSITIVE.check("family.scale", fields.get("scale"))
-        return ContinuousTerms(kind, dim, atoms, radius, scale, box, version=version)
+        normaliser = fields.get("normaliser")
+        if normaliser is not None and (normaliser != PROVED or box is None or dim == 1):
+            raise DiscreetError(
+                f"family.normaliser = {normaliser!r}: it is {PROVED!r}, and only on a box in 2 or 3 dimensions; leave it out elsewhere"
+            )
+        return ContinuousTerms(kind, dim, atoms, radius, scale, box, version=version, normaliser=normaliser)
     lower = NON_NEGATIVE.check("family.lower", fields.get("lower"))
     upper = POSITIVE.check("family.upper", fields.get("upper"))
     everybody = read_agreed_any_client_flag(fields.get("everybody"), lower)

@@ -174,7 +174,7 @@ KINDS = {
 }
 _MIXTURE = Fields.from_names("kind dim atoms", "box radius scale")
 CONTINUOUS_KINDS = {  # read in `_continuous_terms`
-    "gaussian mixtures": _MIXTURE,
+    "gaussian mixtures": Fields.from_names("kind dim atoms", "box radius scale normaliser"),
     "laplace mixtures": _MIXTURE,
     "density band": Fields.from_names("kind dim atoms", "box lower upper density everybody table"),
 }

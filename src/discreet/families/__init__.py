@@ -78,7 +78,12 @@ with imports_on_first_use(globals()):
         narrow_features_of_clients as narrow_features_of_clients,
     )
     from discreet.families._kernel_mixtures import LAPLACE as LAPLACE, Mixture
-    from discreet.families._mixtures import GaussianMixtures, LaplaceMixtures
+    from discreet.families._mixtures import (
+        PROVED as PROVED,
+        SEARCHED as SEARCHED,
+        GaussianMixtures,
+        LaplaceMixtures,
+    )
 
 
 __all__ = [
