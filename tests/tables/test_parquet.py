@@ -66,6 +66,18 @@ def test_slices_are_the_rows_that_polars_reads(tmp_path: Path, value: str) -> No
         assert pl.concat(slices).sort("client", "value").equals(whole.sort("client", "value"))
 
 
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_a_file_without_rows_adds_nothing_to_the_others(tmp_path: Path, dictionary: bool) -> None:
+    """Arrow writes a row group without values: its dictionary is empty, and its data page is nowhere."""
+    table = pl.DataFrame(rows()).to_arrow()
+    pq.write_table(table, tmp_path / "a.parquet")
+    pq.write_table(table.slice(0, 0), tmp_path / "b.parquet", use_dictionary=dictionary)
+    assert sample(tmp_path, **TERMS).equals(sample(table, **TERMS))
+    empty = file_source(str(tmp_path / "b.parquet"))
+    slices = empty._read_frames_in_slices(lambda frame: frame, ["client", "value"])  # type: ignore[attr-defined]
+    assert sum(frame.height for frame in slices) == 0
+
+
 @pytest.mark.slow
 def test_one_client_of_many_rows_in_few_bytes_takes_little_memory(tmp_path: Path) -> None:
     """20,000,000 rows in 100 kB once reached gigabytes with a budget of 50 MB; they stay near what the program itself takes."""
