@@ -95,6 +95,17 @@ def test_groups_of_a_column_of_the_samples_are_the_same(run: Run, drinks: Path, 
         assert [each["shares"] for each in found] == [each["shares"] for each in there]
 
 
+def test_the_names_of_columns_are_no_patterns(run: Run, drinks: Path, tmp_path: Path) -> None:
+    joined = pl.read_parquet(drinks / "january.linear.parquet").join(
+        pl.read_csv(drinks / "clients.csv"), left_on="person", right_on="id"
+    )
+    joined.rename({"region": "*", "sample": "^.*$"}).write_parquet(tmp_path / "joined.parquet")
+    agreed = ("--agreement", str(drinks / "linear.json"), "--sample", "^.*$", "--by", "*", "--json")
+    found = json.loads(run("estimate", str(tmp_path / "joined.parquet"), *agreed).stdout)["groups"]
+    there = json.loads(run(*by_region(drinks, "linear", "--json")).stdout)["groups"]
+    assert [each["shares"] for each in found] == [each["shares"] for each in there]
+
+
 def test_people_see_every_group_and_a_picture(run: Run, drinks: Path, tmp_path: Path) -> None:
     result = run(*by_region(drinks, "linear", "--plot", str(tmp_path / "groups.png"), "--top", "2"))
     assert result.exit_code == 0, result.output

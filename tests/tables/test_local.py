@@ -795,6 +795,24 @@ def test_clients_keep_the_name_of_their_column_unless_another_has_it(name: str, 
     assert found.column(kept).to_pylist() in ([1, 2], [2, 1])
 
 
+@pytest.mark.parametrize("name", ["*", "^.*$", "^(a|b) [0-9]\\.$"])
+@pytest.mark.parametrize("role", ["client", "value", "count"])
+def test_the_name_of_a_column_is_no_pattern(tmp_path: Path, name: str, role: str) -> None:
+    """polars takes such names for patterns. Other columns that match were released in place of the one that was named."""
+    plain = {"client": "who", "value": "what", "count": "n"}
+    columns = {"who": ["x", "y"], "what": ["a", "b"], "n": [1, 2], "a 1.": ["wrong", "columns"]}
+    table = pl.DataFrame({name if column == plain[role] else column: values for column, values in columns.items()})
+    table.write_parquet(tmp_path / "in.parquet")
+    for held in (table, table.to_arrow(), tmp_path / "in.parquet"):
+        terms: dict[str, Any] = {**plain, role: name, "epsilon": 1.0}
+        assert sorted(sample(held, **terms, domain=["a", "b"])[0].to_pylist()) == ["x", "y"]
+        with pytest.raises(DiscreetError, match="such as 'b'"):
+            sample(held, **terms, domain=["a", "c"], show_values=True)
+    if role != "client":
+        lists = table.select(pl.first(), pl.nth(1, 2).reshape((-1, 1)))
+        assert sorted(sample(lists, **terms, domain=["a", "b"])[0].to_pylist()) == ["x", "y"]
+
+
 def test_truth_values_are_words_or_numbers() -> None:
     table = pa.table({"who": [1, 1, 2], "what": [True, False, True]})
     words, numbers = (

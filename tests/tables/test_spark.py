@@ -355,6 +355,23 @@ def check_samples_drawn_together_are_those_of_one_machine(
     assert told[0] == told[1]
 
 
+def check_names_of_columns_are_no_expressions(spark: Any, folder: Path) -> None:
+    """A dot is not a field of a struct, a star is not all columns, and a backtick is a backtick."""
+    from discreet.tables import spark as engine
+
+    terms = {**TERMS, "client": "a.b`*", "value": "*", "count": "^.*$"}
+    table = pl.DataFrame({"a.b`*": ["x", "y"], "*": [3, 4], "^.*$": [1, 2]})
+    frame = spark.createDataFrame(table.rows(), "`a.b``*` string, `*` bigint, `^.*$` bigint")
+    listed = spark.createDataFrame([("x",), ("y",), ("z",)], "`a.b``*` string")
+    found = {row["a.b`*"]: row["sample"] for row in engine.sample(frame, **terms, clients=listed).collect()}
+    local = sample(table, **terms, clients=["x", "y", "z"])
+    assert found == dict(zip(local["a.b`*"].to_pylist(), local["sample"].to_pylist(), strict=True))
+    table.write_parquet(folder / "in.parquet")
+    output = folder / "out.csv"
+    engine.sample_files(str(folder / "in.parquet"), str(output), Request(**{**terms, "secret": None}))
+    assert pl.read_csv(output / "*.csv").columns == ["a.b`*", "sample", "agreement"]
+
+
 def check_names_of_clients_are_read_as_on_one_machine(spark: Any) -> None:
     """Whole floats are integers; no cast makes a client of what is none, in the table or in the list."""
     from discreet.tables import spark as engine
@@ -634,6 +651,8 @@ def test_spark(spark: Any, tmp_path: Path, install: Install) -> None:
     check_sums_over_other_partitions_are_the_same_law(spark)
     forget_rounds_in_memory()
     check_names_of_clients_are_read_as_on_one_machine(spark)
+    forget_rounds_in_memory()
+    check_names_of_columns_are_no_expressions(spark, made(tmp_path / "names"))
     check_files_that_drift_are_read_as_on_one_machine(spark, made(tmp_path / "drift"))
     forget_rounds_in_memory()
     with pytest.MonkeyPatch.context() as patch:

@@ -31,6 +31,7 @@ with imports_on_first_use(globals()):
         Coding as Coding,
         MisfitCounts as MisfitCounts,
         codes_or_misfit_marks_expression as codes_or_misfit_marks_expression,
+        column_expression as column_expression,
         fit_coding_to_column as fit_coding_to_column,
         is_whole_number_text as is_whole_number_text,
         mark_widened_to_record_dtype as mark_widened_to_record_dtype,

@@ -238,9 +238,15 @@ def _fit_labels_to_column(
     )
 
 
+def column_expression(name: str) -> pl.Expr:
+    """The column of exactly that name. (`pl.col` takes "*" and names from ^ to $ for patterns, which other columns match.)"""
+    is_pattern = name == "*" or (name.startswith("^") and name.endswith("$"))
+    return pl.col(f"^{re.escape(name)}$" if is_pattern else name)
+
+
 def outcome_codes_expression(coding: Coding, column: str) -> pl.Expr:
     """The values of a column as outcome numbers; values without an outcome as marks."""
-    value = pl.col(column)
+    value = column_expression(column)
     match coding.domain:
         case Labels(labels) if isinstance(labels[0], str):
             code = value.cast(pl.String).cast(pl.Enum(list(labels)), strict=False).to_physical().cast(pl.UInt32)

@@ -21,6 +21,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from discreet.domain import column_expression
 from discreet.errors import DiscreetError
 from discreet.tables import Source, client_names_expression, is_integer_client_type, unguarded_samples_expression
 
@@ -66,19 +67,19 @@ def _read_distinct_client_hashes(source: Source) -> pl.DataFrame | None:
     return pl.concat(parts).unique() if parts else pl.DataFrame(schema=dict.fromkeys(_WORDS, pl.UInt64))
 
 
-def read_samples_by_client(source: Source, sample: pl.Expr, client: str, rounds: int) -> NDArray[Any]:
-    """The samples of each client, (n, rounds), in memory."""
+def read_samples_by_client(source: Source, column: str, sample: pl.Expr, client: str, rounds: int) -> NDArray[Any]:
+    """The samples of each client, (n, rounds), in memory. `sample`: how their column is read."""
     if client not in source.schema:
         raise DiscreetError(
             f"to tell {rounds} samples of each client apart needs records that name their clients, and {source.name} has no column {client!r}"
         )
-    names = sample.meta.root_names()
     parts = list(
         source.read_prepared_frames(
-            lambda frame: frame.select(pl.col(client), sample.alias(KEY)), list(dict.fromkeys([client, *names]))
+            lambda frame: frame.select(column_expression(client), sample.alias(KEY)),
+            list(dict.fromkeys([client, column])),
         )
     )
-    held = pl.concat(parts).group_by(client).agg(pl.col(KEY))
+    held = pl.concat(parts).group_by(column_expression(client)).agg(pl.col(KEY))
     often = held[KEY].list.len().to_numpy()
     if (often != rounds).any():
         raise DiscreetError(
@@ -94,7 +95,7 @@ class RepeatedClientCheck:
     def __init__(self, source: Source, column: str) -> None:
         self._where = f"column {column!r} of {source.name}"
         whole = source.schema[column].is_integer()
-        name = pl.col(column) if whole else client_names_as_texts_expression(source, column)
+        name = column_expression(column) if whole else client_names_as_texts_expression(source, column)
         words = [name.alias(_WORDS[0])] if whole else client_hash_expressions(name)
         self._called = _WORDS[: len(words)]
         self.told = [name.is_null().alias(_NOBODY), *words]
@@ -234,7 +235,7 @@ def group_text_expression(source: Source, column: str) -> pl.Expr:
     kind = source.schema[column]
     if kind.is_nested() or kind == pl.Binary:
         raise DiscreetError(f"column {column!r} of {source.name} holds {kind}; a group is a text, a number or a date")
-    group = pl.col(column)
+    group = column_expression(column)
     if kind.is_float():
         group = pl.when(group.is_not_nan()).then(group)
     text = group.cast(pl.String)

@@ -22,7 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet.agreement import Agreement, ContinuousTerms
-from discreet.domain import FIRST_MARK, Coding, fit_coding_to_column, outcome_codes_expression
+from discreet.domain import FIRST_MARK, Coding, column_expression, fit_coding_to_column, outcome_codes_expression
 from discreet.errors import DiscreetError, check_count
 from discreet.estimation._client_tables import (
     AGREEMENT,
@@ -142,7 +142,9 @@ def tally_samples(
             "they were not made under it, or the domain given is not the one agreed on"
         )
     if rounds > 1:
-        return SampleTally(counts, typed, reader.named, True, read_samples_by_client(source, key, reader.who, rounds))
+        return SampleTally(
+            counts, typed, reader.named, True, read_samples_by_client(source, sample, key, reader.who, rounds)
+        )
     reader.refuse_repeated_clients()
     return SampleTally(counts, typed, reader.named, reader.distinct)
 
@@ -187,7 +189,7 @@ def tally_reports(
         if keep:
             kept.append(reports)
     if rounds > 1:
-        rows = read_samples_by_client(source, _whole_number_expression(column), reader.who, rounds)
+        rows = read_samples_by_client(source, column, _whole_number_expression(column), reader.who, rounds)
         return ReportTally(counted, coding, reader.named, True, rows.astype(np.uint64))
     reader.refuse_repeated_clients()
     return ReportTally(counted, coding, reader.named, reader.distinct, np.concatenate(kept) if kept else None)
@@ -307,7 +309,7 @@ def _make_report_reader(source: Source, agreement: Agreement, column: str) -> _R
 
 
 def _whole_number_expression(column: str) -> pl.Expr:
-    return pl.col(column).cast(pl.UInt64, strict=False)
+    return column_expression(column).cast(pl.UInt64, strict=False)
 
 
 def _read_reports_tallied_by_collector(
@@ -370,7 +372,7 @@ def tally_joint_samples(
 def typed_expression_and_coding(source: Source, column: str, coding: Coding) -> tuple[pl.Expr, Coding]:
     """A column with the type that its domain needs (CSV has no types), and its coding."""
     if not source.is_untyped:
-        return pl.col(column), fit_coding_to_column(coding, column, source.schema[column], agreed=True)
+        return column_expression(column), fit_coding_to_column(coding, column, source.schema[column], agreed=True)
     kind = coding.polars_type_to_read_texts_as
     return unguarded_samples_expression(source, column).cast(kind, strict=False), fit_coding_to_column(
         coding, column, kind, agreed=True

@@ -34,6 +34,7 @@ from discreet.domain import (
     Labels,
     MisfitCounts,
     codes_or_misfit_marks_expression,
+    column_expression,
     fit_coding_to_column,
     is_whole_number_text,
     outcome_codes_expression,
@@ -203,7 +204,7 @@ def composite_client_names_expression(columns: Sequence[str], kinds: Sequence[An
     """The names of clients by several columns; null where one of them has none."""
     texts: list[pl.Expr] = []
     for column, kind in zip(columns, kinds, strict=True):
-        part = (pl.col(column) if kind == pl.Date else client_names_expression(column, kind)).cast(pl.String)
+        part = (column_expression(column) if kind == pl.Date else client_names_expression(column, kind)).cast(pl.String)
         if kind in _TEXT_KINDS:
             part = part.str.replace_many(list(_ESCAPED), list(_ESCAPED.values()))
         texts += [pl.lit('["' if not texts else '","'), part]
@@ -212,7 +213,7 @@ def composite_client_names_expression(columns: Sequence[str], kinds: Sequence[An
 
 def client_names_expression(column: str, kind: Any) -> pl.Expr:
     """The clients as integers or texts; null for a missing name or a number that is not a 64-bit integer."""
-    name = pl.col(column)
+    name = column_expression(column)
     if kind in _WHOLE_BELOW:
         whole = name.is_finite() & (name == name.floor()) & (name.abs() < bound_of_exact_integers_in_float_type(kind))
         return pl.when(whole).then(name.cast(pl.Int64, strict=False))
@@ -221,7 +222,7 @@ def client_names_expression(column: str, kind: Any) -> pl.Expr:
 
 def missing_client_name_expression(column: str, kind: Any) -> pl.Expr:
     """Whether a row has no client: null or NaN, and not a number that cannot be a name."""
-    name = pl.col(column)
+    name = column_expression(column)
     return name.is_null() | name.is_nan() if kind.is_float() else name.is_null()
 
 
@@ -371,7 +372,7 @@ def read_client_list_file(path: Path, column: str | Sequence[str], *, integers: 
     refuse_missing_columns(columns, source)
     kinds = [pl.String() if source.is_untyped else source.schema[name] for name in columns]
     if isinstance(column, str):
-        name = pl.col(column)
+        name = column_expression(column)
     else:
         for each, kind in zip(columns, kinds, strict=True):
             refuse_unusable_composite_client_type(f"column {each!r} of {path}", kind)
@@ -479,7 +480,7 @@ class ValueColumn:
         """A frame with the type that the domain expects."""
         if self.read_as is None or self._first_day_of_domain is not None:
             return frame
-        value = pl.col(self.name)
+        value = column_expression(self.name)
         read = (
             self.dates_as_texts_expression() if self.from_dates is not None else value.cast(self.read_as, strict=False)
         )
@@ -490,7 +491,7 @@ class ValueColumn:
     def outcome_expression(self) -> pl.Expr:
         """The outcome of each row of a frame with types, or a mark."""
         if self._first_day_of_domain is not None:
-            value = pl.col(self.name)
+            value = column_expression(self.name)
             day = value.to_physical() - (self._first_day_of_domain.toordinal() - _EPOCH)
             return codes_or_misfit_marks_expression(
                 value, pl.when(day.is_between(0, self.coding.size - 1)).then(day.cast(pl.UInt32, strict=False))
@@ -507,7 +508,7 @@ class ValueColumn:
 
     def dates_as_texts_expression(self) -> pl.Expr:
         """Dates as ISO 8601 writes them, 2026-11-17; times that are not midnight with the time, 2026-11-17T08:30:00. Others unchanged."""
-        value, kind = pl.col(self.name), self.from_dates
+        value, kind = column_expression(self.name), self.from_dates
         if kind is None:
             return value
         if kind == pl.Date:

@@ -37,6 +37,7 @@ from discreet.domain import (
     Labels,
     MisfitCounts,
     Numbers,
+    column_expression,
     mark_widened_to_record_dtype,
     resolve_and_count_misfit_marks,
 )
@@ -291,7 +292,7 @@ class Reading:
             missing = map(missing_client_name_expression, columns.client_columns, self.name_kinds)
             prepared.append(pl.any_horizontal(*missing).alias("nameless"))
         if columns.count_or_weight_column is not None:
-            count = pl.col(columns.count_or_weight_column)
+            count = column_expression(columns.count_or_weight_column)
             if self.float_counts:
                 count = count.fill_nan(None)
             number = count.cast(pl.Int64 if columns.weight is None else pl.Float64, strict=False)
@@ -372,14 +373,16 @@ class Reading:
     def _explode_lists_to_rows(self, frame: Any) -> Any:
         """A frame with one row for each record. A null or empty list is one null, so that its client remains."""
         for name in self.arrays:
-            frame = frame.with_columns(pl.col(name).arr.to_list())
+            frame = frame.with_columns(column_expression(name).arr.to_list())
         if not self.values[0].listed:
             return frame
         lists = [name for name in (self.values[0].name, self.columns.count_or_weight_column) if name is not None]
-        empty = pl.all_horizontal(pl.col(name).list.len().fill_null(0) == 0 for name in lists)
+        empty = pl.all_horizontal(column_expression(name).list.len().fill_null(0) == 0 for name in lists)
         stand_ins = zip(lists, (pl.Series([[None]]), pl.Series([[1]])), strict=False)
-        filled = [pl.when(empty).then(pl.lit(one)).otherwise(pl.col(name)).alias(name) for name, one in stand_ins]
-        return frame.with_columns(filled).explode(lists)
+        filled = [
+            pl.when(empty).then(pl.lit(one)).otherwise(column_expression(name)).alias(name) for name, one in stand_ins
+        ]
+        return frame.with_columns(filled).explode([column_expression(name) for name in lists])
 
 
 class RecordReader:

@@ -263,7 +263,7 @@ def sample_files(
         context = session.sparkContext
         tallies = [context.accumulator(0) for _ in range(6)]  # a task that is run twice counts twice
         try:
-            with _without_byte_limit_of_batches(frame.select(*job.reading.columns.all_column_names)):
+            with _without_byte_limit_of_batches(_select_columns_of_job(frame, job)):
                 released = _release_spark_frame(frame, job, listed, request, drop_client=drop_client, tallies=tallies)
                 _write_release_folder(released, output, kind, job.agreement)
         except _SPARK_ERRORS as error:
@@ -306,7 +306,7 @@ def _release_spark_frame(
     if clients is not None:
         _refuse_list_of_composite_clients(job)
     seed = np.uint64(secrets.randbits(64))  # of the buckets, the same in all tasks
-    combined = frame.select(*job.reading.columns.all_column_names).mapInArrow(
+    combined = _select_columns_of_job(frame, job).mapInArrow(
         _make_record_combiner(job, seed, tallies), _spark_schema_of_buckets(job)
     )
     if clients is not None:
@@ -419,18 +419,15 @@ def _refuse_bad_rows_of_frame(frame: DataFrame, job: Job) -> None:
         yield pa.RecordBatch.from_pydict({"counted": [reader.row_counts_by_problem]})
 
     whole = RecordReader(job.reading)
-    for row in (
-        frame.select(*job.reading.columns.all_column_names)
-        .mapInArrow(count_rows_of_batches, "counted array<bigint>")
-        .collect()
-    ):
+    for row in _select_columns_of_job(frame, job).mapInArrow(count_rows_of_batches, "counted array<bigint>").collect():
         whole.add_row_counts_by_problem(row["counted"])
     whole.refuse_bad_rows_with_counts()
 
 
 def _read_records_in_task(reader: RecordReader, job: Job, batches: Batches) -> Iterator[CodedRows]:
     """The checked records of the rows that a task gets."""
-    for table in _join_small_batches((check_batch(batch, "the data frame") for batch in batches), _READ_AT_ONCE):
+    named = (batch.rename_columns(job.reading.columns.all_column_names) for batch in batches)
+    for table in _join_small_batches((check_batch(batch, "the data frame") for batch in named), _READ_AT_ONCE):
         raw = pl.from_arrow(table)
         yield from reader.iterate_checked_records(job.reading.prepare_rows(raw), partial(_distinct_example_values, raw))
 
@@ -606,7 +603,7 @@ def _make_marks_of_listed_clients(clients: DataFrame, job: Job, seed: np.uint64)
         raise DiscreetError(
             f"the list of clients holds {there} but the clients of the table are {here}; cast the integers to text: 7 and '7' are one client"
         )
-    name, names = F.col(column), _spark_type_of_clients(job)
+    name, names = _spark_column(column), _spark_type_of_clients(job)
     if kind.is_float():
         astray = F.isnan(name) | (F.abs(name) >= bound_of_exact_integers_in_float_type(kind))
         name = F.when(~astray, F.when(name.cast(names) == name, name))
@@ -695,10 +692,21 @@ def _write_release_folder(frame: DataFrame, output: str, kind: str, agreement: A
 def _write_spark_frame(frame: DataFrame, path: str, kind: str) -> None:
     if kind == "csv":
         texts = [field.name for field in frame.schema.fields if isinstance(field.dataType, T.StringType)]
-        guarded = frame.withColumns({name: _spreadsheet_guarded_spark_column(F.col(f"`{name}`")) for name in texts})
+        guarded = frame.withColumns({name: _spreadsheet_guarded_spark_column(_spark_column(name)) for name in texts})
         guarded.write.option("header", True).csv(path)
     else:
         frame.write.parquet(path)
+
+
+def _select_columns_of_job(frame: DataFrame, job: Job) -> DataFrame:
+    """The columns of a frame that a job reads, by their numbers: `mapInArrow` asks for columns by name without quotes."""
+    names = job.reading.columns.all_column_names
+    return frame.select(*(_spark_column(name).alias(str(number)) for number, name in enumerate(names)))
+
+
+def _spark_column(name: str) -> Any:
+    """The column of exactly that name: without quotes Spark reads a dot as a field of a struct, and a star as all columns."""
+    return F.col("`" + name.replace("`", "``") + "`")
 
 
 def _spreadsheet_guarded_spark_column(text: Any) -> Any:

@@ -285,7 +285,7 @@ class ParquetFile:
         column, kind, start = chunk[3][0].decode(), chunk[1], chunk[9]
         coded = chunk.get(11) or 0
         without_values = start == 0 and rows == 0 and chunk[5] == 0  # Arrow then writes the dictionary alone
-        if 0 < coded and (coded < start or without_values):
+        if coded > 0 and (coded < start or without_values):
             start = coded
         values = page_bytes = largest = 0
         place, end = start, start + chunk[7]

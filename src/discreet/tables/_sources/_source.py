@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 import polars as pl
 import pyarrow as pa
 
+from discreet.domain import column_expression
 from discreet.errors import DiscreetError
 from discreet.tables._sources._arrow import (
     check_batch,
@@ -207,7 +208,7 @@ class FileColumns:
             frame = frame.with_columns(keys)
         kinds = {column: self._type_to_read_column_as(column, numbers=True) for column in columns}
         return frame.select(
-            pl.col(column) if file.column_type(column) == kind else pl.col(column).cast(kind)
+            column_expression(column) if file.column_type(column) == kind else column_expression(column).cast(kind)
             for column, kind in kinds.items()
         )
 
@@ -285,7 +286,9 @@ class _ScanningSource(Source):
         found: dict[Any, None] = {}
         with translating_polars_errors(self.name):
             for scan in self._iterate_scans(columns):
-                few: pl.DataFrame = prepare(scan).select(column).unique(maintain_order=True).head(number).collect()
+                few: pl.DataFrame = (
+                    prepare(scan).select(column_expression(column)).unique(maintain_order=True).head(number).collect()
+                )
                 found.update(dict.fromkeys(few.to_series().to_list()))
                 if len(found) >= number:
                     break
@@ -469,7 +472,7 @@ def examples_as_text(items: Sequence[Any]) -> str:
 
 def distinct_values(frame: pl.DataFrame, column: str, number: int) -> list[Any]:
     """The first `number` distinct values of a column."""
-    return frame.select(column).unique(maintain_order=True).head(number).to_series().to_list()
+    return frame.select(column_expression(column)).unique(maintain_order=True).head(number).to_series().to_list()
 
 
 def check_and_split_batch(name: str, batch: pa.RecordBatch, columns: Sequence[str] | None) -> Iterator[pl.DataFrame]:

@@ -29,6 +29,7 @@ from typing import Any
 import polars as pl
 
 from discreet._base.files import translating_read_errors
+from discreet.domain import column_expression
 from discreet.errors import DiscreetError, refuse_repeated_column_names
 from discreet.tables._sources._files import (
     AGREEMENT_FILE,
@@ -91,7 +92,9 @@ def text_files_source(kind: str, name: str, files: Sequence[str], folder: Path |
 
 def unguarded_samples_expression(source: Source, column: str) -> pl.Expr:
     """A column of samples as it was before it was guarded for spreadsheets."""
-    return spreadsheet_unguarded_expression(pl.col(column)) if source.is_guarded else pl.col(column)
+    return (
+        spreadsheet_unguarded_expression(column_expression(column)) if source.is_guarded else column_expression(column)
+    )
 
 
 def _separator_of_all_files(name: str, files: Sequence[str]) -> str:
