@@ -439,6 +439,7 @@ class ValueColumn:
         read_as: the type that texts, truth values or dates are read as, if another.
         from_floats: whether it holds floats.
         from_dates: the type of dates or times, which are read as texts.
+        from_categories: whether it holds categories, which are read as texts first.
         show_values: whether messages show values.
         of_survey: whether it is one of several columns.
     """
@@ -449,6 +450,7 @@ class ValueColumn:
     read_as: pl.DataType | None
     from_floats: bool
     from_dates: pl.DataType | None
+    from_categories: bool
     show_values: bool
     of_survey: bool
 
@@ -472,6 +474,7 @@ class ValueColumn:
             read_as=None if read_as == inner else read_as,
             from_floats=inner.is_float(),
             from_dates=inner if dates else None,
+            from_categories=inner in (pl.Categorical, pl.Enum),
             show_values=show_values,
             of_survey=of_survey,
         )
@@ -481,9 +484,10 @@ class ValueColumn:
         if self.read_as is None or self._first_day_of_domain is not None:
             return frame
         value = column_expression(self.name)
-        read = (
-            self.dates_as_texts_expression() if self.from_dates is not None else value.cast(self.read_as, strict=False)
-        )
+        if self.from_dates is not None:
+            read = self.dates_as_texts_expression()
+        else:
+            read = (value.cast(pl.String) if self.from_categories else value).cast(self.read_as, strict=False)
         if self.from_floats and self.read_as.is_integer():  # a cast would truncate
             read = pl.when(value == value.floor()).then(read)
         return frame.with_columns(read, (value.is_not_null() & read.is_null()).alias(_UNREAD + self.name))

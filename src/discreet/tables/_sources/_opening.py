@@ -89,7 +89,7 @@ def _arrow_batch_source(
 def _source_of_foreign_table(table: Any) -> Source:
     try:
         reader = pa.RecordBatchReader.from_stream(table)
-    except (pa.ArrowException, TypeError, ValueError, ImportError):  # the message may show values
+    except (pa.ArrowException, TypeError, ValueError, OverflowError, ImportError):  # the message may show values
         raise DiscreetError(
             f"the {type(table).__name__} cannot be read as Arrow: a column has values of several types, or of a type that Arrow does not "
             "know. Make each column only texts or only numbers. A column of clients needs a value in every row; numbers must be integers"
