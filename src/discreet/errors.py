@@ -266,10 +266,15 @@ def check_callable(name: str, value: Any, fix: str) -> None:
         raise DiscreetError(f"{name} = {value!r} cannot be called; {fix}")
 
 
-def refuse_repeated_column_names(names: Sequence[str], where: str) -> None:
-    """Reject a table with two columns of one name, since the name would be ambiguous."""
-    seen: set[str] = set()
-    for name in names:
+def refuse_repeated_column_names(names: Sequence[str], where: str, *, shown: bool = True) -> None:
+    """Reject a table with two columns of one name, since the name would be ambiguous. `shown`: whether the message may show it."""
+    seen: dict[str, int] = {}
+    for place, name in enumerate(names, start=1):
         if name and name in seen:
-            raise DiscreetError(f"column {name!r} comes twice in {where}; rename one of them")
-        seen.add(name)
+            which = (
+                f"column {name!r} comes twice in {where}"
+                if shown
+                else f"columns {seen[name]} and {place} of {where} have one name"
+            )
+            raise DiscreetError(f"{which}; rename one of them")
+        seen[name] = place

@@ -694,6 +694,8 @@ SECRETS = ["Anna Rosenberg", "4711"]
         ('client,value\n"Anna Rosenberg,4711\n', {}),
         ("client,value\nAnna Rosenberg,1,4711\n", {}),
         ("client,value\nAnna Rosenberg,1\n", {"clients": ["b"]}),
+        ("Anna Rosenberg,1\nb,2\n", {}),  # without a header
+        ("4711,4711\nb,2\n", {}),
     ],
 )
 def test_no_error_shows_a_client_or_what_it_holds(tmp_path: Path, content: str, changes: dict[str, Any]) -> None:

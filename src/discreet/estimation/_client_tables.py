@@ -23,7 +23,13 @@ from numpy.typing import NDArray
 
 from discreet.domain import column_expression
 from discreet.errors import DiscreetError
-from discreet.tables import Source, client_names_expression, is_integer_client_type, unguarded_samples_expression
+from discreet.tables import (
+    Source,
+    client_names_expression,
+    is_integer_client_type,
+    refuse_missing_columns,
+    unguarded_samples_expression,
+)
 
 REPORT, AGREEMENT = "report", "agreement"  # columns of a release
 KEY, NUMBER = "key", "number"  # columns of what is counted
@@ -203,12 +209,8 @@ class ClientGroups:
             raise DiscreetError(f"--null-groups {nulls}: say {', '.join(NULL_GROUPS[:-1])} or {NULL_GROUPS[-1]}")
         if clients is None:
             return cls(column, nulls)
-        for needed in (column, client):
-            if needed not in clients.schema:
-                raise DiscreetError(
-                    f"column {needed!r} is not in {clients.name}; it has {', '.join(map(repr, clients.schema))}"
-                )
         assert client is not None
+        refuse_missing_columns([column, client], clients)
         name, group = client_names_as_texts_expression(clients, client), group_text_expression(clients, column)
 
         def select_hashes_and_groups(frame: Any) -> Any:

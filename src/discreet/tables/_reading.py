@@ -57,7 +57,7 @@ from discreet.tables._columns import (
     warn_if_client_column_holds_floats,
     warn_of_suspicious_client_names,
 )
-from discreet.tables._sources import FEW, Source
+from discreet.tables._sources import FEW, Source, columns_as_text
 
 with placeholders_until_used(globals()):
     from discreet.survey import SurveyColumns
@@ -181,7 +181,8 @@ class Reading:
                 raise DiscreetError(f"column {name!r} holds lists; a survey reads one value of each column in a row")
         for name in columns.all_column_names:
             if name not in schema:
-                raise DiscreetError(f"column {name!r} is not in {where}; it has {', '.join(map(repr, schema))}")
+                told = columns_as_text(schema, columns.all_column_names, untyped=untyped is True and not show_values)
+                raise DiscreetError(f"column {name!r} is not in {where}; {told}")
         texts = set(schema if untyped is True else untyped or ())
         kinds: dict[str, Any] = {
             name: pl.String() if name in texts else schema[name] for name in columns.all_column_names

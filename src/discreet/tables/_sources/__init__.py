@@ -50,6 +50,7 @@ with imports_on_first_use(globals()):
         ParquetSource as ParquetSource,
         ScannedSource as ScannedSource,
         Source as Source,
+        columns_as_text as columns_as_text,
         distinct_values as distinct_values,
         examples_as_text as examples_as_text,
         refuse_missing_columns as refuse_missing_columns,

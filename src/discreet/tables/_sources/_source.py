@@ -22,6 +22,7 @@ Hive and Spark write them), unless the file has a column of that name. Keys have
 import abc
 import itertools
 import json
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -255,12 +256,24 @@ def common_column_type(kinds: Sequence[Any], *, numbers: bool) -> Any:
     return None
 
 
+def columns_as_text(schema: Iterable[str], wanted: Iterable[str], *, untyped: bool) -> str:
+    """The columns of a table, for a message. A text table without any that is wanted may begin with a record, which is not shown."""
+    titles = list(schema)
+    known = {part for title in titles for part in re.split('[,;|\t"]', title)}  # the separator may be another one
+    if untyped and known.isdisjoint(wanted):
+        return (
+            f"its first line has {len(titles)} other names, or is a record, and is not shown: a text table begins with the names of its "
+            "columns"
+        )
+    return f"it has {', '.join(map(repr, titles))}"
+
+
 def refuse_missing_columns(names: Sequence[str], source: Source) -> None:
     """Raise an error for a source without one of these columns."""
     for name in names:
         if name not in source.schema:
             raise DiscreetError(
-                f"column {name!r} is not in {source.name}; it has {', '.join(map(repr, source.schema))}"
+                f"column {name!r} is not in {source.name}; {columns_as_text(source.schema, names, untyped=source.is_untyped)}"
             )
 
 

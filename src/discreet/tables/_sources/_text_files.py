@@ -110,7 +110,8 @@ def _read_header_schema(file: str, name: str, separator: str) -> pl.Schema:
     given: Any = BytesIO(read_first_bytes(file, name)) if has_gzip_ending(file) else file
     header = pl.scan_csv([given], has_header=False, infer_schema=False, n_rows=1, glob=False, separator=separator)
     titles = header.collect()
-    refuse_repeated_column_names([title or "" for title in (titles.row(0) if titles.height else ())], name)
+    names = [title or "" for title in (titles.row(0) if titles.height else ())]
+    refuse_repeated_column_names(names, name, shown=False)  # a file without a header begins with a record
     return pl.scan_csv([given], infer_schema=False, glob=False, separator=separator).collect_schema()
 
 
