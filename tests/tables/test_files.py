@@ -130,6 +130,21 @@ def test_bad_files_are_named(tmp_path: Path, name: str, content: bytes, named: s
     assert {path.name for path in tmp_path.iterdir()} == {name}
 
 
+@pytest.mark.skipif(os.name != "posix" or sys.platform == "darwin", reason="names of files are texts there")
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arrow"])
+def test_a_name_that_is_not_utf_8_is_refused(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / os.fsdecode(b"\xff" + suffix.encode())
+    write: Any = {
+        ".csv": pl.DataFrame.write_csv,
+        ".parquet": pl.DataFrame.write_parquet,
+        ".arrow": pl.DataFrame.write_ipc,
+    }
+    with path.open("wb") as file:
+        write[suffix](pl.DataFrame(rows()), file)
+    with pytest.raises(DiscreetError, match="is not UTF-8; rename it"):
+        file_source(str(path))
+
+
 def test_a_stream_that_ends_early_is_refused(tmp_path: Path) -> None:
     whole = io.BytesIO()
     with pa.ipc.new_stream(whole, frame().to_arrow().schema) as stream:

@@ -33,6 +33,7 @@ from discreet.tables._sources._files import (
     REPLACE_HINT,
     STANDARD,
     detect_file_format,
+    has_gzip_ending,
     list_input_files,
     using_path_of_spooled_stream,
 )
@@ -110,6 +111,8 @@ def file_source(path: str, *, name: str | None = None, folder: Path | None = Non
         raise DiscreetError(
             f"{called} mixes {' and '.join(sorted(kinds))} files; name those of one kind, for example by a glob"
         )
+    if kinds != {"json lines"}:
+        _refuse_file_names_that_are_not_utf_8(files)
     match kinds.pop():
         case "parquet":
             return ParquetSource(called, files)
@@ -124,6 +127,18 @@ def file_source(path: str, *, name: str | None = None, folder: Path | None = Non
     with translating_arrow_errors(called, "cannot be read"):
         file = pa.OSFile(files[0])
     return _arrow_stream_source(called, file)
+
+
+def _refuse_file_names_that_are_not_utf_8(files: Sequence[str]) -> None:
+    """Raise an error for a file that polars and Arrow cannot open by its name. Packed texts are unpacked first."""
+    for file in files:
+        try:
+            file.encode()
+        except UnicodeEncodeError:
+            if not has_gzip_ending(file):
+                raise DiscreetError(
+                    f"the name of {file} is not UTF-8; rename it, or give - and pipe it to standard input"
+                ) from None
 
 
 def _arrow_file_source(name: str, files: Sequence[ArrowFile]) -> Source:
