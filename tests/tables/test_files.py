@@ -185,6 +185,26 @@ def test_places_that_will_not_do(tmp_path: Path) -> None:
     assert choose_output_format("-") == "arrow"
 
 
+@pytest.mark.parametrize("pattern", ["folder/**/*.parquet", "link/*.parquet", "link/../folder/**/o*"])
+def test_no_output_lies_among_what_the_next_release_reads(tmp_path: Path, pattern: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("folder")
+    frame().write_parquet(tmp_path / "folder" / "old.parquet")
+    with pytest.raises(DiscreetError, match="lie among it"):
+        sample_file(str(tmp_path / pattern), str(tmp_path / "folder" / "out.parquet"), REQUEST)
+
+
+@pytest.mark.parametrize(("stream", "source", "output"), [("stdin", "-", "o.csv"), ("stdout", "in.parquet", "-")])
+def test_a_closed_standard_stream_is_said_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stream: str, source: str, output: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    frame().write_parquet("in.parquet")
+    monkeypatch.setattr(sys, stream, None)
+    with pytest.raises(DiscreetError, match="is closed; open it"):
+        sample_file(source, output, REQUEST)
+
+
 def test_the_folder_of_the_output_is_made_once_all_is_known_to_be_well(tmp_path: Path) -> None:
     frame().write_parquet(tmp_path / "in.parquet")
     output = tmp_path / "new" / "deep" / "out.csv"

@@ -172,8 +172,10 @@ def is_among_inputs(path: str, other: str) -> bool:
         return False
     if os.path.isdir(path) and Path(path).resolve() in Path(other).resolve().parents:
         return True
-    if fnmatch.fnmatch(os.path.abspath(other), os.path.abspath(path)):
-        return True
+    for absolute in (os.path.abspath, os.path.realpath):  # a folder may have a second name, which is a link
+        patterns = {absolute(path), absolute(path.replace("**/", ""))}  # ** may stand for no folder
+        if any(fnmatch.fnmatch(absolute(other), pattern) for pattern in patterns):
+            return True
     return any(os.path.exists(other) and os.path.samefile(file, other) for file in list_input_files(path))
 
 
@@ -191,6 +193,8 @@ def open_source(path: str, folder: Path | None = None) -> Iterator[Source]:
 def open_standard_input(folder: Path | None) -> Iterator[Source]:
     """A source from standard input: an Arrow stream as it comes; anything else is first put into a file."""
     refuse_polars_after_fork()
+    if sys.stdin is None:
+        raise DiscreetError("standard input is closed; open it, or name a file")
     stream = sys.stdin.buffer
     head = stream.peek(8)[:4] if hasattr(stream, "peek") else b""
     if MAGIC.get(head) == "arrow stream":
@@ -236,6 +240,8 @@ def open_table_writer(path: str, schema: pa.Schema, kind: str, *, replace: bool 
     A missing folder is created.
     """
     if path == STANDARD:
+        if sys.stdout is None:
+            raise DiscreetError("standard output is closed; open it, or name a file")
         writer = _make_table_writer(sys.stdout.buffer, schema, kind, streaming=True)
         yield writer
         writer.close()
