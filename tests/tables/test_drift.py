@@ -125,11 +125,12 @@ def test_numbers_in_cells_may_be_integers_in_one_file_and_floats_in_another(tmp_
         sample(tmp_path, **{**terms, "domain": 10})
 
 
-def test_a_file_of_nulls_alone_is_of_any_kind(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_a_file_of_nulls_alone_is_of_any_kind(tmp_path: Path, kind: str) -> None:
     """A month in which nobody answered: pandas writes a column without a type."""
     silent = SECOND.set_column(1, "value", pa.nulls(ROWS))
-    write(tmp_path / "0.parquet", silent)
-    write(tmp_path / "1.parquet", FIRST)
+    write(tmp_path / f"0.{kind}", silent)
+    write(tmp_path / f"1.{kind}", FIRST)
     found = sample(tmp_path, **TERMS, nulls="drop")
     assert found.num_rows == 20
     assert by_client(found) == by_client(sample(FIRST, **TERMS))

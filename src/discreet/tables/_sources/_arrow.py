@@ -26,7 +26,8 @@ from discreet.errors import DiscreetError, refuse_repeated_column_names
 
 _ROWS = 1 << 19  # in a piece
 _BYTES = 1 << 26  # of text in a piece, with dictionaries written out
-_NUMBERS = {
+_PLAIN = {
+    pa.null(): pl.Null(),
     pa.bool_(): pl.Boolean(),
     **dict(zip(
         (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
@@ -194,12 +195,12 @@ def is_date_type(kind: pa.DataType) -> bool:
 
 
 def is_readable_type(kind: pa.DataType) -> bool:
-    """Whether an engine reads such columns: numbers, texts, dictionaries of texts, dates, and lists of these."""
+    """Whether an engine reads such columns: numbers, texts, dictionaries of texts, dates, nulls alone, and lists of these."""
     if pa.types.is_dictionary(kind):
         return is_text_type(kind.value_type)
     if is_list_type(kind):
         return not is_list_type(kind.value_type) and is_readable_type(kind.value_type)
-    return is_text_type(kind) or kind in _NUMBERS or bool(pa.types.is_decimal128(kind)) or is_date_type(kind)
+    return is_text_type(kind) or kind in _PLAIN or bool(pa.types.is_decimal128(kind)) or is_date_type(kind)
 
 
 def translating_arrow_errors(name: str, what: str) -> AbstractContextManager[None]:
@@ -220,8 +221,8 @@ def _polars_type_of_arrow(kind: pa.DataType) -> Any:
         return pl.String()
     if is_list_type(kind):
         return pl.List(_polars_type_of_arrow(kind.value_type)) if is_readable_type(kind) else pl.Unknown()
-    if kind in _NUMBERS:
-        return _NUMBERS[kind]
+    if kind in _PLAIN:
+        return _PLAIN[kind]
     if pa.types.is_decimal128(kind):
         return pl.Decimal(kind.precision, kind.scale)
     if pa.types.is_date32(kind):
