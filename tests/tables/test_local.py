@@ -696,10 +696,11 @@ SECRETS = ["Anna Rosenberg", "4711"]
         ("client,value\nAnna Rosenberg,1\n", {"clients": ["b"]}),
         ("Anna Rosenberg,1\nb,2\n", {}),  # without a header
         ("4711,4711\nb,2\n", {}),
+        ("client,value\rAnna Rosenberg,4711\r", {}),
     ],
 )
 def test_no_error_shows_a_client_or_what_it_holds(tmp_path: Path, content: str, changes: dict[str, Any]) -> None:
-    (tmp_path / "in.csv").write_text(content)
+    (tmp_path / "in.csv").write_text(content, newline="")
     with pytest.raises(DiscreetError) as told:
         released(str(tmp_path / "in.csv"), **changes)
     assert not any(secret in str(told.value) for secret in SECRETS)

@@ -260,7 +260,7 @@ def columns_as_text(schema: Iterable[str], wanted: Iterable[str], *, untyped: bo
     """The columns of a table, for a message. A text table without any that is wanted may begin with a record, which is not shown."""
     titles = list(schema)
     known = {part for title in titles for part in re.split('[,;|\t"]', title)}  # the separator may be another one
-    if untyped and known.isdisjoint(wanted):
+    if untyped and (known.isdisjoint(wanted) or any("\r" in title for title in titles)):  # which ends lines elsewhere
         return (
             f"its first line has {len(titles)} other names, or is a record, and is not shown: a text table begins with the names of its "
             "columns"
