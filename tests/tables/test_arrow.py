@@ -193,7 +193,7 @@ def test_columns_of_one_name_are_refused_by_name(tmp_path: Path) -> None:
     for given in (twice, str(tmp_path / "in.arrow")):
         with pytest.raises(DiscreetError, match="column 'value' comes twice"):
             sample(given, **TERMS)
-    with pytest.raises(DiscreetError, match="columns 2 and 3 of .* have one name"):  # which may be a record's value
+    with pytest.raises(DiscreetError, match=r"columns 2 and 3 of .* have one name"):  # which may be a record's value
         sample(str(tmp_path / "in.csv"), **TERMS)
     with pytest.raises(DiscreetError, match="column 'outcomes' comes twice"):
         Kernel(job())(batch)
