@@ -372,6 +372,15 @@ def check_names_of_columns_are_no_expressions(spark: Any, folder: Path) -> None:
     assert pl.read_csv(output / "*.csv").columns == ["a.b`*", "sample", "agreement"]
 
 
+def check_decimals_are_numbers_of_an_interval(spark: Any) -> None:
+    from discreet.tables import spark as engine
+
+    terms = {**TERMS, "domain": dc.Interval(0.0, 2.0, cells=4)}
+    table = pl.DataFrame({"client": [1, 2], "value": ["1.50", "0.25"]}).cast({"value": pl.Decimal(10, 2)})
+    frame = spark.createDataFrame(table.rows(), "client bigint, value decimal(10, 2)")
+    assert collected(engine.sample(frame, **terms)) == by_client(sample(table, **terms))
+
+
 def check_names_of_clients_are_read_as_on_one_machine(spark: Any) -> None:
     """Whole floats are integers; no cast makes a client of what is none, in the table or in the list."""
     from discreet.tables import spark as engine
@@ -653,6 +662,7 @@ def test_spark(spark: Any, tmp_path: Path, install: Install) -> None:
     check_names_of_clients_are_read_as_on_one_machine(spark)
     forget_rounds_in_memory()
     check_names_of_columns_are_no_expressions(spark, made(tmp_path / "names"))
+    check_decimals_are_numbers_of_an_interval(spark)
     check_files_that_drift_are_read_as_on_one_machine(spark, made(tmp_path / "drift"))
     forget_rounds_in_memory()
     with pytest.MonkeyPatch.context() as patch:

@@ -643,6 +643,8 @@ def _polars_type_of_spark(kind: T.DataType) -> Any:
             return pl.Float32()
         case T.DoubleType():
             return pl.Float64()
+        case T.DecimalType():
+            return pl.Decimal(kind.precision, kind.scale)
         case T.StringType() | T.CharType() | T.VarcharType():
             return pl.String()
         case T.BooleanType():
