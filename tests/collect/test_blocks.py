@@ -8,8 +8,8 @@ from discreet.collect._postgres import (
     BLOCK,
     EMPTY,
     FEW_BLOCKS,
-    add_counts_to_blocks,
     block_numbers_to_write,
+    blocks_with_counts_added,
     fetch_outcome_counts_from_blocks,
 )
 
@@ -39,7 +39,7 @@ def test_what_is_added_in_several_slots_is_what_is_read(data: st.DataObject, out
         if outcomes <= FEW_BLOCKS * BLOCK:
             assert len(numbers) == -(-outcomes // BLOCK)  # all of them, whatever was counted
         before = {number: held.get(number, EMPTY) for number in numbers}
-        held.update(zip(numbers, add_counts_to_blocks(before, counted.items()), strict=True))
+        held.update(zip(numbers, blocks_with_counts_added(before, counted.items()), strict=True))
         expected += counted
     found = fetch_outcome_counts_from_blocks(Rows([row for held in slots for row in held.items()]), outcomes)
     assert found.tolist() == [expected[each] for each in range(outcomes)]

@@ -62,7 +62,7 @@ def block_numbers_to_write(new: Sequence[tuple[int, int]], outcomes: int) -> lis
     return list(range(every)) if every <= FEW_BLOCKS else sorted({outcome // BLOCK for outcome, _ in new})
 
 
-def add_counts_to_blocks(blocks: Mapping[int, bytes], new: Iterable[tuple[int, int]]) -> list[bytes]:
+def blocks_with_counts_added(blocks: Mapping[int, bytes], new: Iterable[tuple[int, int]]) -> list[bytes]:
     """The content of the blocks, in the order of their numbers, after adding new counts."""
     held = {block: _decode_counts_of_outcome_range(content).copy() for block, content in sorted(blocks.items())}
     for outcome, many in new:
@@ -286,7 +286,7 @@ class PostgresStore(Store):
         else:
             blocks = block_numbers_to_write(new, row.outcomes)
             database.execute(
-                _COUNT, (blocks, add_counts_to_blocks(_lock_and_read_blocks(database, where, blocks), new), *where)
+                _COUNT, (blocks, blocks_with_counts_added(_lock_and_read_blocks(database, where, blocks), new), *where)
             )
 
     def _add_day_count(self, database: Connection, group: Group, day: str, many: int) -> None:

@@ -165,7 +165,7 @@ class FiniteDifferenceCurve:
             slopes, intercepts = (np.stack(values) for values in zip(*found, strict=True))
             # a certificate multiplies by up to e^eps the amount by which an intercept is below the requested one
             worth = slopes * t + np.minimum(intercepts, intercept) - _MISSED * np.maximum(intercept - intercepts, 0.0)
-        return _pick_lines_of_largest_worth(worth, slopes, intercepts)
+        return _line_of_largest_worth(worth, slopes, intercepts)
 
     def tangent_by_best_chords(self, t: Floats) -> tuple[Floats, Floats]:
         """(slope, intercept) of the line through (t, f(t)) with the slope that the chords determine best; it may exceed f by rounding."""
@@ -176,7 +176,7 @@ class FiniteDifferenceCurve:
                 slope, intercept = self._line_lowered_below_curve(here - middle * t, t, step)
                 found.append((slope * t + intercept - here, middle, here - middle * t))
             lost, slopes, intercepts = (np.stack(values) for values in zip(*found, strict=True))
-            return _pick_lines_of_largest_worth(lost, slopes, intercepts)
+            return _line_of_largest_worth(lost, slopes, intercepts)
 
     def _points_where_lines_touch(self, intercept: Floats, t: Floats) -> Floats:
         """About where a line with that intercept touches f; at a kink, within the smallest step that leaves slopes their digits."""
@@ -204,7 +204,7 @@ class FiniteDifferenceCurve:
 ConvexCurve = SmoothCurve | HockeyStickCurve | FiniteDifferenceCurve
 
 
-def _pick_lines_of_largest_worth(worth: Floats, slopes: Floats, intercepts: Floats) -> tuple[Floats, Floats]:
+def _line_of_largest_worth(worth: Floats, slopes: Floats, intercepts: Floats) -> tuple[Floats, Floats]:
     """(slope, intercept) of the line worth the most, of candidates along the first axis."""
     best = np.argmax(np.where(np.isfinite(worth), worth, -np.inf), axis=0)[None]
     return np.take_along_axis(slopes, best, axis=0)[0], np.take_along_axis(intercepts, best, axis=0)[0]

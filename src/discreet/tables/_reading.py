@@ -306,13 +306,11 @@ class Reading:
         """The outcomes of a prepared frame with their marks resolved, and the numbers of marks of each column."""
         outcomes = frame["outcome"].to_numpy()
         if isinstance(self.coding, RowCoding):
-            return self._resolve_marks_of_survey_columns(outcomes, int(frame[_MOVED].sum()))
+            return self._survey_rows_and_misfit_counts(outcomes, int(frame[_MOVED].sum()))
         outcomes, misfits = resolve_and_count_misfit_marks(self.coding, outcomes)
         return outcomes, [misfits]
 
-    def _resolve_marks_of_survey_columns(
-        self, rows: NDArray[Any], moved: int
-    ) -> tuple[NDArray[Any], list[MisfitCounts]]:
+    def _survey_rows_and_misfit_counts(self, rows: NDArray[Any], moved: int) -> tuple[NDArray[Any], list[MisfitCounts]]:
         misfits = [MisfitCounts() for _ in self.values]
         numbers = next((place for place, value in enumerate(self.values) if value.coding.has_cells), 0)
         misfits[numbers] += MisfitCounts(outside=moved)

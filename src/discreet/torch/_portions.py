@@ -19,7 +19,7 @@ from discreet.torch._tiles import (
     integer_bounds_and_excess,
     load_numbers,
     masses_of_numbers,
-    row_sum_and_whether_it_holds,
+    row_sums_and_whether_rest_is_inside,
 )
 
 TOTAL = tl.constexpr(float(1 << 62))
@@ -63,7 +63,7 @@ def find_outcome(
             part = excess
         else:
             part = high - low - excess
-        sums, here = row_sum_and_whether_it_holds(part, rest)
+        sums, here = row_sums_and_whether_rest_is_inside(part, rest)
         if tl.max(here.to(tl.int32), 0) > 0:
             found = first_column_past(part, rest, columns, size)
         else:

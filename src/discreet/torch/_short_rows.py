@@ -28,7 +28,7 @@ from discreet.torch._tiles import (
     is_distribution,
     load_numbers,
     masses_of_numbers,
-    row_sum_and_whether_it_holds,
+    row_sums_and_whether_rest_is_inside,
     slope_and_lift_of_solution,
     word_to_integer,
 )
@@ -289,7 +289,7 @@ def draw_short_rows(
                     lower, upper, REFERENCE, LOGITS, CEILING,
                 )  # fmt: skip
                 room = high_again - low_again - excess_again
-                held, ends_here = row_sum_and_whether_it_holds(room, left)
+                held, ends_here = row_sums_and_whether_rest_is_inside(room, left)
                 searching = lost & (found < 0)
                 filled = first_column_past(room, left, those, size)
                 found = tl.where(searching & ends_here, filled, found)

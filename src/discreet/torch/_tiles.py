@@ -246,7 +246,7 @@ def floor_divide(integer, divisor, reciprocal):
 
 
 @triton.jit
-def row_sum_and_whether_it_holds(part, rest):
+def row_sums_and_whether_rest_is_inside(part, rest):
     """(the sum of each row, whether `rest` falls within it). Sums beyond 2^63, from a wrong slope, are recognised."""
     whole = tl.sum(part, 1)
     return whole, (tl.sum(part.to(tl.float32), 1) > _SURELY_PAST) | (rest < whole)
