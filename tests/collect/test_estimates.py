@@ -4,13 +4,14 @@ import asyncio
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from discreet.collect import _catalogue as estimates
-from discreet.collect._catalogue import CONFIDENCES, Catalogue, EstimateRequest, Estimates
+from discreet.collect._catalogue import CONFIDENCES, Catalogue, EstimateRequest, Estimates, TaggedEstimate
 from discreet.collect._counting import Arrival, text_digest
 from discreet.collect._requests import RequestProblem
 from discreet.collect._sqlite import SqliteStore
@@ -102,6 +103,24 @@ def test_answers_are_kept_for_a_few_questions_alone(store: Counting, monkeypatch
 
     asyncio.run(main())
     assert len(made._last) == 3
+
+
+def test_the_tag_of_an_estimate_that_is_hidden_does_not_tell_its_counts(tmp_path: Path) -> None:
+    """Few samples have few possible counts: a digest of the counts could be compared with those of all."""
+
+    def answer_to_samples(*outcomes: int) -> TaggedEstimate:
+        with closing(SqliteStore(tmp_path / f"{outcomes}.db")) as store:
+            store.add(agreement)
+            store.hide_estimates_below(5)
+            arrivals = [Arrival(text_digest(str(place)), text_digest("k"), each) for place, each in enumerate(outcomes)]
+            store.count_arrivals(agreement.id, 1, arrivals, "2026-01-01")
+            (collected,) = Catalogue(store, (1,)).all_agreements
+            asked = EstimateRequest("estimate", ((collected, 1),), "0.95")
+            return asyncio.run(Estimates(store, lambda: 0, lambda took: None).current_estimate(asked))
+
+    agreement = agreed(tmp_path)
+    assert answer_to_samples(0, 1, 2) == answer_to_samples(3, 3, 3)
+    assert answer_to_samples(0, 1, 2).tag != answer_to_samples(0, 1).tag
 
 
 def test_an_estimate_counts_what_was_acknowledged_before_it_was_asked_for(tmp_path: Path) -> None:

@@ -450,6 +450,7 @@ class _CachedEstimate:
     """The last answer for an agreement, a round and a confidence."""
 
     told: TaggedEstimate | None = None
+    counted: bytes = b""  # the digest of what it was computed from
     version: int = -1
     read: float = -1e9
     told_of: tuple[Any, ...] = ()
@@ -509,20 +510,22 @@ class Estimates:
         except StoreError:
             raise unavailable_problem("the store cannot be read now") from None
         kept = asked.first_agreement.kept
-        tag = _entity_tag_of_parts(*asked.cache_key, *counts, days, asked.changeable_field_values)
-        if last.told is None or last.told.tag != tag:
+        counted = _digest_of_parts(*asked.cache_key, *counts, days, asked.changeable_field_values)
+        if last.told is None or last.counted != counted:
             said = asked.estimate_as_json_document(counts)
             said |= {"days": days} if asked.kind == "estimate" else {}
             said |= {} if kept.closed is None else {"closed": kept.closed}
-            last.told = TaggedEstimate(tag, json.dumps(said, allow_nan=False).encode())
+            body = json.dumps(said, allow_nan=False).encode()
+            # the tag is of what is sent: one of the counts would tell those of an estimate that is hidden
+            last.told, last.counted = TaggedEstimate(f'"{hashlib.sha256(body).hexdigest()[:32]}"', body), counted
             took = time.monotonic() - began
             self._took(took)
             last.rests_until = time.monotonic() + min(_ESTIMATE_REST * took, _MOST_REST)
         last.version, last.read = version, began
 
 
-def _entity_tag_of_parts(*parts: Any) -> str:
+def _digest_of_parts(*parts: Any) -> bytes:
     found = hashlib.sha256()
     for part in parts:
         found.update(part.tobytes() if isinstance(part, np.ndarray) else repr(part).encode() + b"\0")
-    return f'"{found.hexdigest()[:32]}"'
+    return found.digest()
