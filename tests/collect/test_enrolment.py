@@ -1,5 +1,7 @@
 """Tokens: whoever holds one speaks once, whoever holds none does not, and gateways name their clients themselves."""
 
+import asyncio
+import json
 import os
 import stat
 from collections.abc import Callable
@@ -7,8 +9,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from starlette.types import Message
 
-from discreet.collect import open_store
+from discreet.collect import _catalogue, open_store, service
 from discreet.collect._catalogue import gateway_id_from_authorization
 from discreet.collect._counting import token_digest
 from discreet.collect._pages import add_tokens_to_store, read_tokens, write_fresh_tokens
@@ -102,6 +105,33 @@ def test_a_token_that_is_revoked_stays_so_and_the_store_stays_enrolled(where: st
         add_tokens_to_store(store, [CLIENT], [GATEWAY])  # as a service that is started with the old files again
         assert store.unrevoked_client_tokens_among([token_digest(CLIENT)]) == set()
         assert (store.read_enrolment().needed, store.read_enrolment().gateways) == (True, {})
+
+
+@pytest.mark.parametrize("revoked", [False, True])
+def test_a_gateway_whose_token_is_revoked_while_its_body_arrives_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, revoked: bool
+) -> None:
+    monkeypatch.setattr(_catalogue, "GATEWAYS_SECONDS", -1.0)
+    agreement, told = agreed(tmp_path), []
+
+    async def answer_slow_request() -> None:
+        async def receive() -> Message:
+            if revoked:
+                store.revoke_token_digests([token_digest(GATEWAY)])
+            return {"type": "http.request", "body": json.dumps(one(agreement, "late", 0)).encode(), "more_body": False}
+
+        async def send(message: Message) -> None:
+            told.append(message)
+
+        headers = [(b"content-type", b"application/json"), (b"authorization", f"Bearer {GATEWAY}".encode())]
+        scope = {"type": "http", "method": "POST", "path": "/samples", "query_string": b"", "headers": headers}
+        await service(store, gateways=[GATEWAY])(scope, receive, send)
+
+    with closing(open_store(tmp_path / "samples.db")) as store:
+        store.add(agreement)
+        asyncio.run(answer_slow_request())
+        assert told[0]["status"] == (403 if revoked else 200)
+        assert store.outcome_counts(agreement.id, 1).sum() == (not revoked)
 
 
 def test_a_gateway_whose_token_is_replaced_stays_the_same_gateway(where: str) -> None:

@@ -280,9 +280,13 @@ class _Service:
 
     async def _post_samples(self, request: Request) -> Response:
         read = _body_parser_for(request)
-        enrolment = await self._enrolment.current_enrolment()
-        gateway = gateway_id_from_authorization(enrolment, request.headers.getlist("authorization"))
+        authorization = request.headers.getlist("authorization")
+        gateway_id_from_authorization(
+            await self._enrolment.current_enrolment(), authorization
+        )  # before the body is read
         async with self._limits.using_body_within_limits(request) as body:
+            enrolment = await self._enrolment.current_enrolment()  # a token may be revoked while its body arrives
+            gateway = gateway_id_from_authorization(enrolment, authorization)
             sent = await self._run_outside_loop_if_large(len(body), read, body)
             collected = await self._catalogue.find_agreement_by_id(sent.agreement)
             arrivals = await self._run_outside_loop_if_large(
