@@ -140,6 +140,20 @@ class Behaviour:
             with pytest.raises(DiscreetError, match="least"):
                 store.hide_estimates_below(wrong)
 
+    def test_a_collection_that_begins_later_is_hidden_as_the_store_says(self, store: Store) -> None:
+        first, follower, later = agreed(3), agreed(4), agreed(5)
+        store.add(first)
+        store.hide_estimates_below(50)
+        store.set_estimate_visibility("after")
+        store.close_collection(first.id, DAY)
+        store.add(follower, follows=first.id)
+        store.add(later)
+        kept = store.agreements()
+        assert [(each.least, each.shown) for each in kept] == [(50, "after")] * 3
+        assert [each.closed for each in kept] == [DAY, DAY, None]
+        assert kept[0].ticket == kept[1].ticket != kept[2].ticket
+        assert kept[2].ticket
+
     def test_estimates_are_shown_as_chosen_under_one_ticket_for_each_collection(self, store: Store) -> None:
         first, second = agreed(3), agreed(4)
         store.add(first)

@@ -126,6 +126,8 @@ _HIDE = """INSERT INTO collections (collection, least) SELECT DISTINCT collectio
 ON CONFLICT (collection) DO UPDATE SET least = excluded.least"""
 _SHOW = """INSERT INTO collections (collection, least, shown, ticket) SELECT DISTINCT collection, 0, ?, ? FROM agreements WHERE number > 0
 ON CONFLICT (collection) DO UPDATE SET shown = excluded.shown, ticket = coalesce(collections.ticket, excluded.ticket)"""
+_INHERIT = """INSERT INTO collections (collection, least, shown, ticket) SELECT one.collection, max(least), max(shown), max(ticket)
+FROM agreements one, collections WHERE id = ? AND number = one.collection GROUP BY one.collection"""
 _ASKED = "SELECT words FROM questions WHERE agreement = (SELECT number FROM agreements WHERE id = ?)"
 _ANSWERED = "SELECT EXISTS (SELECT 1 FROM spoken WHERE collection = (SELECT collection FROM agreements WHERE id = ?))"
 _ASK = """INSERT INTO questions SELECT number, ? FROM agreements WHERE id = ?
@@ -297,6 +299,9 @@ class Store(ABC):
             if check_if_agreement_is_new(kept, agreement.id, follows):
                 terms = (agreement.rounds, outcomes, agreement.text, agreement.family.weights_file_content)
                 self._execute_sql(database, _ADD, (agreement.id, follows, follows, *terms))
+                self._execute_sql(
+                    database, _INHERIT, (agreement.id,)
+                )  # whether estimates are shown holds for the store
 
     def agreements(self) -> list[StoredAgreement]:
         """All agreements, in the order of arrival."""
