@@ -134,3 +134,16 @@ def test_a_link_opens_the_page_for_its_person_and_its_token_goes_to_no_log(brows
         assert collector.said == ""
     assert complaints() == []
     context.close()
+
+
+@pytest.mark.slow
+def test_a_link_that_is_opened_in_the_tab_of_another_is_read_too(browser: Any, folder: Path) -> None:
+    """Only the part after the # differs, so that browsers load nothing: the token would stay in the address."""
+    first, second = read_tokens(folder / "tokens.txt")[:2]
+    with running(folder) as collector, closing(new_context(browser)) as context:
+        page = context.new_page()
+        page.goto(f"{collector.address}/take-part#token={first}")
+        until(page, READY)
+        page.goto(f"{collector.address}/take-part#questions={'0' * 16}&token={second}")
+        until(page, "document.getElementById('problem').textContent.includes('that your link names')")
+        assert second not in page.url

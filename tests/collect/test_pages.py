@@ -528,6 +528,30 @@ def test_what_cannot_be_done_here_is_said_in_a_sentence(collection: Collection, 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "script",
+    [
+        "Object.defineProperty(globalThis, 'localStorage', { get() { throw new Error() } })",
+        "Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError') }",
+    ],
+)
+def test_a_request_that_cannot_wait_for_a_network_is_said_to_the_person(
+    collection: Collection, person: Any, script: str
+) -> None:
+    page = person("about:blank")
+    page.add_init_script(script)
+    address = collection.address(TAKE_PART, "numbers")
+    page.goto(f"{address}&field&offline")
+    until(page, READY)
+    page.locator("#entry").fill("1")
+    page.locator("#entry").press("Enter")
+    page.locator("#draw").click()
+    page.wait_for_selector("#sample-card:not([hidden])")
+    page.locator("#send").click()
+    until(page, "document.getElementById('send-problem').textContent.includes('keeps nothing')")
+
+
+@pytest.mark.slow
 def test_a_great_paste_is_read_at_once_and_nobody_is_drawn_for_without_records(
     collection: Collection, person: Any
 ) -> None:

@@ -12,7 +12,7 @@
  * Waiting requests leave in random order, which does not show the order in which people came.
  */
 import { Refused } from "./service.js";
-import { ownStorage } from "./participation.js";
+import { ownStorage, useStorage } from "./participation.js";
 
 const KEY = "discreet outbox";
 const REFUSED = "discreet refused"; // {n, said}: how many waiting requests were refused, and the service's last message
@@ -85,7 +85,7 @@ export class Outbox {
   async #change(change) {
     await this.#locks.request(KEY, () => {
       const left = change(this.waiting);
-      left.length ? this.#storage.setItem(KEY, JSON.stringify(left)) : this.#storage.removeItem(KEY);
+      useStorage(() => (left.length ? this.#storage.setItem(KEY, JSON.stringify(left)) : this.#storage.removeItem(KEY)));
     });
   }
 

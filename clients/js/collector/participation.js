@@ -123,7 +123,8 @@ function randomSecret() {
   return hexOf(globalThis.crypto.getRandomValues(new Uint8Array(32)));
 }
 
-function useStorage(access) {
+/** What an access to the storage returns. */
+export function useStorage(access) {
   try {
     return access();
   } catch {

@@ -64,7 +64,11 @@ async function open() {
   }
   by("loading").hidden = true;
   document.documentElement.dataset.ready = "true";
-  if (here) await startBackgroundWork();
+  try {
+    if (here) await startBackgroundWork();
+  } catch (error) {
+    say("problem", sentence(error.message)); // such as a browser without storage, for requests that are to wait
+  }
 }
 
 /** Send waiting requests now, at intervals, and when the network returns. With `?offline`, store the page for use without a network. */
@@ -376,8 +380,14 @@ function paddingText(body) {
 async function send({ text, key }) {
   stop = new AbortController();
   sendingKey = key;
-  const outbox = field && !offline ? undefined : new Outbox();
-  await outbox?.keep({ key, text, record: field ? undefined : here.record.name, collection: here.collection, round: here.round });
+  let outbox;
+  try {
+    outbox = field && !offline ? undefined : new Outbox();
+    await outbox?.keep({ key, text, record: field ? undefined : here.record.name, collection: here.collection, round: here.round });
+  } catch (error) {
+    sendingKey = undefined;
+    return say("send-problem", sentence(error.message));
+  }
   by("send").disabled = by("token").disabled = true;
   by("stop").hidden = false;
   if (turn) turn.busy = true;
@@ -514,6 +524,7 @@ addEventListener("pagehide", () => {
   linkToken = undefined;
   forget();
 });
+addEventListener("hashchange", () => location.reload()); // another link was opened in this tab: its token, its questions
 addEventListener("pageshow", ({ persisted }) => persisted && forget()); // for a page that comes back from memory
 useCatalogue(JSON.parse(by("catalogue").textContent));
 open();
