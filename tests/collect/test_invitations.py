@@ -147,3 +147,45 @@ def test_a_link_that_is_opened_in_the_tab_of_another_is_read_too(browser: Any, f
         page.goto(f"{collector.address}/take-part#questions={'0' * 16}&token={second}")
         until(page, "document.getElementById('problem').textContent.includes('that your link names')")
         assert second not in page.url
+
+
+@pytest.mark.slow
+def test_a_link_opens_for_the_second_and_the_third_person_at_a_browser(browser: Any, folder: Path) -> None:
+    """Their token is neither sent with the answer of the first nor lost when the page asks who takes part."""
+    first, second, third = read_tokens(folder / "tokens.txt")[:3]
+    with running(folder) as collector, closing(new_context(browser)) as context:
+
+        def page_of_link(token: str) -> Any:
+            page = context.new_page()
+            page.goto(f"{collector.address}/take-part#token={token}")
+            until(page, READY)
+            return page
+
+        def answer_and_send(page: Any, token: str) -> None:
+            page.get_by_label("green").check()
+            page.locator("#draw").click()
+            page.wait_for_selector("#sample-card:not([hidden])")
+            assert page.locator("#token").input_value() == token
+            page.locator("#send").click()
+            page.wait_for_selector("#receipt-card:not([hidden])")
+            assert "has arrived" in page.locator("#thanks").inner_text()
+
+        def click_and_wait(page: Any, button: str) -> None:
+            if button == "#somebody-else":
+                page.locator("#else-part > summary").click()
+            with page.expect_navigation():
+                page.locator(button).click()
+            until(page, READY)
+
+        page = page_of_link(first)
+        answer_and_send(page, first)
+        click_and_wait(page, "#somebody-else")
+        assert page.locator("#token").input_value() == ""  # it was the first person's
+        assert first not in page.url
+        for token, button in ((second, "#somebody-else"), (third, "#nobody-of-these")):
+            page = page_of_link(token)
+            assert page.locator("#token").input_value() == ""  # what is shown, if anything, is the answer of another
+            click_and_wait(page, button)
+            assert token not in page.url
+            answer_and_send(page, token)
+        assert collector.get("/estimate").json["samples"] == 3

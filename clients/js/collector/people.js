@@ -60,9 +60,10 @@ export function takeToken() {
   return token;
 }
 
-/** Load the page again for a person. Nothing of what it showed stays. */
-export function openFor(name) {
+/** Load the page again for a person. Nothing of what it showed stays but the token of a link that nobody has used here: that page takes it. */
+export function openFor(name, token) {
   setInAddress("person", name === "" ? 1 : name);
+  setInAddress("token", token);
   location.reload();
 }
 
@@ -73,6 +74,6 @@ export function forgetRecord(name, event, storage = ownStorage()) {
   return new Outbox({ storage }).dropRecord(name);
 }
 
-/** A button for each person. */
-export const personButtons = (people) =>
-  people.map((name) => element("li", {}, element("button", { type: "button", class: "plain", onclick: () => openFor(name) }, phrase("person", { turn: turnOf(name) }))));
+/** A button for each person. `token`: of the link that was opened. */
+export const personButtons = (people, token) =>
+  people.map((name) => element("li", {}, element("button", { type: "button", class: "plain", onclick: () => openFor(name, token) }, phrase("person", { turn: turnOf(name) }))));

@@ -47,7 +47,7 @@ let records;
 let law; // the distribution of what was entered
 let drawnAnswer; // the sample, once it is drawn
 let stop = new AbortController();
-let linkToken = takeToken(); // of a person who opened a link of their own
+let linkToken = takeToken(); // of a person who opened a link of their own, until they draw or send
 let sendingKey; // of the request that is being sent
 
 /** The limit that just covers all rounds of an agreement. It is rounded up to 12 digits; the factor first removes rounding errors of floats. */
@@ -158,7 +158,7 @@ const spentHere = () => budget()?.spentOn(here.participation.questionsIn(here.co
 
 /** Let the person say which record is theirs. Nothing of any record is shown before. */
 function chooseWho() {
-  by("people").replaceChildren(...personButtons(peopleHere()));
+  by("people").replaceChildren(...personButtons(peopleHere(), linkToken));
   by("people-card").hidden = false;
 }
 
@@ -312,6 +312,7 @@ async function draw(event) {
     const entry = await participation.commit(collection, round, id, limit, here.questions?.digest);
     if (entry.agreement !== id) return location.reload(); // another tab was first, under another agreement
     showSample(await ownBudget.release(agreement, ownLaw, { round, part: { limit, questions: participation.questionsIn(collection) } }), entry);
+    linkToken = undefined;
     if (!field) showDevice();
     by("sample-heading").focus();
   } catch (error) {
@@ -341,7 +342,8 @@ function showSample(answer, entry) {
   if (field) sayPhrase("kept-told", "kept-in-field");
   by("sample").dataset.sample = JSON.stringify(answer.sample);
   by("token-field").hidden = !enrolment;
-  if (enrolment && linkToken) by("token").value = linkToken;
+  const ofAnother = entry.at && linkToken && keyOf(linkToken, here.id, round) !== entry.key; // whoever opened the link has not sent this
+  if (enrolment && linkToken && !ofAnother) by("token").value = linkToken;
   const preview = () => {
     const body = requestFor(answer);
     by("send").disabled = !body;
@@ -380,6 +382,7 @@ function paddingText(body) {
 async function send({ text, key }) {
   stop = new AbortController();
   sendingKey = key;
+  linkToken = undefined;
   let outbox;
   try {
     outbox = field && !offline ? undefined : new Outbox();
@@ -501,9 +504,10 @@ by("raise").addEventListener("click", () => {
   showTotal();
   by("draw").focus();
 });
-for (const id of ["somebody-else", "nobody-of-these"]) by(id).addEventListener("click", () => openFor(newPersonName(peopleHere())));
+for (const id of ["somebody-else", "nobody-of-these"]) by(id).addEventListener("click", () => openFor(newPersonName(peopleHere()), linkToken));
 by("back-to-others").addEventListener("click", () => {
   setInAddress("person", undefined);
+  setInAddress("token", linkToken);
   location.reload();
 });
 by("forget").addEventListener("click", async (event) => {
