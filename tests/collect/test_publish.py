@@ -1,5 +1,6 @@
 """The end of a collection: it is closed, published as a folder that does not change, and hides what too few samples would say."""
 
+import csv
 import json
 import secrets
 import time
@@ -164,6 +165,20 @@ def test_what_cannot_be_published_is_said_and_nothing_is_written(tmp_path: Path)
         "agreement.json",
         "result",
     ]
+
+
+def test_the_table_can_be_read_whatever_the_labels_are(tmp_path: Path) -> None:
+    labels = ["plain", "a\r=1+1", "b\r\nc", 'd"e,\n', "=2+2", ""]
+    agreement = agreed(tmp_path, labels)
+    with closing(open_store(tmp_path / "samples.db")) as store:
+        store.add(agreement)
+        store.count_arrivals(agreement.id, 1, [Arrival(text_digest("a"), text_digest("k"), 0)], "2026-01-01")
+        close_collection(store)
+        publish(store, tmp_path / "result")
+    with (tmp_path / "result" / "estimate.csv").open(newline="", encoding="utf-8") as file:
+        heads, *rows = csv.reader(file)
+    assert [row[0] for row in rows] == labels
+    assert {len(row) for row in rows} == {len(heads)}
 
 
 def _until_closed(collector: Collector) -> Any:

@@ -44,9 +44,12 @@ def shares_as_csv(found: Mapping[str, Any]) -> str:
 
 
 def _rows_as_csv_text(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([heads, *rows])
-    return text.getvalue()
+    lines = []
+    for row in (heads, *rows):
+        line = io.StringIO()
+        csv.writer(line).writerow(row)  # whose lines end in \r\n: it quotes fields that hold either of the two
+        lines.append(line.getvalue().removesuffix("\r\n") + "\n")
+    return "".join(lines)
 
 
 def _percent_text(share: float) -> str:
