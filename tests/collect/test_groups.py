@@ -112,6 +112,8 @@ def test_a_change_of_reports_from_round_to_round(tmp_path: Path) -> None:
         assert collector.get("/pooled").status == 404  # one agreement is no stage beside another
         for wrong in ("round=1", "round=2&from=2", "round=2&from=0", "round=4", "from=x"):
             assert collector.get(f"/change?{wrong}").status == 400
+        assert "no round before round 1" in collector.get("/change?round=1").json["error"]
+        assert "from is not a whole number" in collector.get("/change?round=2&from=0").json["error"]
     before, after = (
         dc.estimation.reported_population(sampler, counts=ReportCounts(sampler).add(each)) for each in (first, second)
     )

@@ -344,7 +344,9 @@ class _Service:
         asked = _read_query_parameters(request, "agreement", "round", "confidence", "from")
         collected = await self._catalogue.find_agreement_by_prefix(asked.get("agreement"))
         later = _requested_round(asked, collected)
-        earlier = _requested_round({"round": asked.get("from", str(later - 1))}, collected)
+        if later == 1 and "from" not in asked:
+            raise bad_request_problem("there is no round before round 1; name another one by round")
+        earlier = _requested_round({"from": asked.get("from", str(later - 1))}, collected, "from")
         if earlier == later:
             raise bad_request_problem("from and round are the same round; a change is that from one to another")
         return await self._answer_estimate(request, asked, "change", [(collected, earlier), (collected, later)])
@@ -495,11 +497,11 @@ def _read_query_parameters(request: Request, *known: str) -> dict[str, str]:
     return found
 
 
-def _requested_round(asked: dict[str, str], collected: CollectedAgreement) -> int:
+def _requested_round(asked: dict[str, str], collected: CollectedAgreement, name: str = "round") -> int:
     """The requested round; by default the newest open one."""
-    said = asked.get("round", str(collected.newest_round))
+    said = asked.get(name, str(collected.newest_round))
     if not (said.isascii() and said.isdigit() and len(said) < 19 and 1 <= int(said) <= collected.agreement.rounds):
-        raise bad_request_problem(f"round is not a whole number from 1 to {collected.agreement.rounds}")
+        raise bad_request_problem(f"{name} is not a whole number from 1 to {collected.agreement.rounds}")
     return int(said)
 
 
