@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from discreet.cli._app import app
 from discreet.collect import invitation_links, open_store
+from discreet.collect._counting import token_digest
 from discreet.collect._pages import Questions, add_tokens_to_store, read_tokens, write_fresh_tokens
 from discreet.errors import DiscreetError
 from tests.collect.running import agreed, running
@@ -54,6 +55,9 @@ def test_each_token_has_a_link_in_an_order_by_chance(folder: Path) -> None:
             invitation_links(store, "https://example.org")
         with pytest.raises(DiscreetError, match="not enrolled in the store"):
             invitation_links(store, "https://example.org", ["x" * 20])
+        store.revoke_token_digests([token_digest(tokens[0])])
+        with pytest.raises(DiscreetError, match="or were revoked"):
+            invitation_links(store, "https://example.org", tokens)
         with pytest.raises(DiscreetError, match="address"):
             invitation_links(store, "example", tokens)
 

@@ -141,7 +141,9 @@ def test_a_mistyped_name_makes_no_key(tmp_path: Path, refusal: Callable[..., str
         opened.seal_pool_if_key_given()
         sign_agreements(opened, read_collector_key(tmp_path / "my.key"), [ADDRESS])
     serving = ("collect", "--store", str(store), "--port", "0")
-    assert "its key was not given" in refusal(*serving, "--seal", str(tmp_path / "mine.seal"))
+    said = refusal(*serving, "--seal", str(tmp_path / "mine.seal"))
+    assert "mine.seal does not exist" in said
+    assert "its key was not given" in said
     said = refusal(*serving, "--seal", str(tmp_path / "my.seal"), "--key", str(tmp_path / "mine.key"))
     assert "signed by another key" in said
     assert sorted(path.name for path in tmp_path.iterdir()) == ["my.key", "my.seal", "samples.db"]

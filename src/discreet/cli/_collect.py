@@ -233,7 +233,7 @@ def make_or_change_tokens(
         done |= {"file": str(output), "tokens": number, "mode": "0600"}
     if store is not None:
         done |= _add_revoke_or_replace_tokens(store, add, add_gateways, revoke, replace_gateways)
-    said = [] if number is None else [f"wrote {number:,} tokens to {safe_text(output)} (mode 0600)"]
+    said = [] if number is None else [f"wrote {pluralise(number, 'token')} to {safe_text(output)} (mode 0600)"]
     changed = [what for what in ("added", "revoked", "replaced") if what in done]
     said += [f"{what} {pluralise(done[what], 'token')}" for what in changed]
     print_json_or_text(done, "\n".join(said), json=json)

@@ -447,7 +447,8 @@ def invitation_links(
     digests = [token_digest(token) for token in given]
     if len(store.unrevoked_client_tokens_among(digests)) < len(set(digests)):
         raise DiscreetError(
-            "tokens holds some that are not enrolled in the store; add them first: discreet enrol --add"
+            "tokens holds some that are not enrolled in the store, or were revoked; add those that are new: discreet enrol --add, and "
+            "leave out the revoked ones, which stay so"
         )
     if store.read_enrolment().needed and not given:
         raise DiscreetError("the store takes samples of enrolled clients only; name their tokens: --tokens FILE")

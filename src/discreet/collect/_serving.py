@@ -47,6 +47,7 @@ from discreet.collect._store import LEAST_PREFIX, SHOWN, Store, unique_id_with_p
 from discreet.errors import (
     DiscreetError,
     Range,
+    StoreError,
     check_callable,
     check_choice,
     check_count,
@@ -117,7 +118,7 @@ class _StoreAdditions:
         create = bool(self.agreements) and self.follows is None
         if seal is not None and not os.path.lexists(seal):
             with contextlib.closing(open_store(where, create=create)) as store:
-                store.seal_pool_if_key_given()  # a sealed store needs its own key, not a new one
+                _refuse_new_seal_of_sealed_store(store, seal)
             create_seal_file(seal)
         with contextlib.closing(open_store(where, create=create, seal=seal)) as store:
             store.seal_pool_if_key_given()
@@ -261,6 +262,14 @@ def serve(
             settings.serve_until_stopped(bound, told)
         else:
             _WorkerProcesses(settings, bound, workers, told).serve_until_stopped()
+
+
+def _refuse_new_seal_of_sealed_store(store: Store, seal: str) -> None:
+    """Raise an error for a file that is to be created where the store is sealed: its own key is needed, not a new one."""
+    try:
+        store.seal_pool_if_key_given()
+    except StoreError as error:
+        raise StoreError(f"seal {seal} does not exist, and no new one is made: {error}") from None
 
 
 def _read_questions_file(path: str | Path, agreements: Sequence[Agreement]) -> Questions:
