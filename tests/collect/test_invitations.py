@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from discreet.cli._app import app
-from discreet.collect import invitation_links, open_store
+from discreet.collect import _pages, invitation_links, open_store, write_invitation_folder
 from discreet.collect._counting import token_digest
 from discreet.collect._pages import Questions, add_tokens_to_store, read_tokens, write_fresh_tokens
 from discreet.errors import DiscreetError
@@ -92,6 +92,21 @@ def test_a_command_writes_a_table_and_a_sheet_that_nobody_else_may_read(folder: 
     assert again.exit_code != 0  # nothing is overwritten
     both = CliRunner().invoke(app, [*command[:-1], str(folder / "other"), "--field"])
     assert both.exit_code != 0
+    tablet = CliRunner().invoke(
+        app, [*command[:4], "-o", str(folder / "tablet"), "--field"]
+    )  # people type their tokens
+    assert tablet.exit_code == 0, tablet.output
+    assert "&field#" in (folder / "tablet" / "links.csv").read_text()
+
+
+def test_a_sheet_says_how_many_links_it_leaves_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    needed_module("segno", "pip install '.[collect]'")
+    monkeypatch.setattr(_pages, "_MOST_PRINTED", 2)
+    for many, said in ((2, []), (3, ["1 more link"]), (5, ["3 more links"])):
+        write_invitation_folder(tmp_path / str(many), ["https://example.org/take-part"] * many, "colours")
+        sheet = (tmp_path / str(many) / "invitations.html").read_text()
+        assert re.findall(r"<p>(.*) without a picture: see links\.csv\.</p>", sheet) == said
+        assert sheet.count("<svg") == 2
 
 
 def test_an_open_collection_has_one_link(tmp_path: Path) -> None:

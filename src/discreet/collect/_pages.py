@@ -52,6 +52,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from discreet._base.files import atomic_folder, atomic_write, error_reason, read_private_file
+from discreet._base.showing import pluralise
 from discreet.agreement import Agreement, ContinuousTerms, RowTerms
 from discreet.client import normalise_addresses
 from discreet.collect._counting import NAME_PATTERN, NAME_RULE, token_digest
@@ -418,7 +419,7 @@ small {{ font-size: 8pt; }}
 </head>
 <body>
 <h1>{title}</h1>
-<ul>
+{left_out}<ul>
 {cards}
 </ul>
 </body>
@@ -450,7 +451,9 @@ def invitation_links(
             "tokens holds some that are not enrolled in the store, or were revoked; add those that are new: discreet enrol --add, and "
             "leave out the revoked ones, which stay so"
         )
-    if store.read_enrolment().needed and not given:
+    if (
+        store.read_enrolment().needed and not given and "field" not in more.split("&")
+    ):  # there each person types a token
         raise DiscreetError("the store takes samples of enrolled clients only; name their tokens: --tokens FILE")
     secrets.SystemRandom().shuffle(given)
     page = f"{site}{TAKE_PART}?agreement={kept.agreement.id}{f'&{more}' if more else ''}"
@@ -480,4 +483,7 @@ def write_invitation_folder(folder: str | Path, links: Sequence[str], title: str
             picture = segno.make(link, error="m", micro=False).svg_inline(scale=1, omitsize=True, border=4)
             cards.append(f"<li>{picture}<small>{html.escape(link)}</small></li>")
         named = html.escape(spell_out_invisible(title) or "Take part")
-        (partial / "invitations.html").write_text(_SHEET.format(title=named, cards="\n".join(cards)), encoding="utf-8")
+        more = len(links) - len(cards)
+        left_out = f"<p>{pluralise(more, 'more link')} without a picture: see links.csv.</p>\n" if more else ""
+        sheet = _SHEET.format(title=named, left_out=left_out, cards="\n".join(cards))
+        (partial / "invitations.html").write_text(sheet, encoding="utf-8")
