@@ -4,9 +4,12 @@ import asyncio
 import json
 import os
 import stat
+import threading
 from collections.abc import Callable
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.types import Message
@@ -16,6 +19,7 @@ from discreet.collect._catalogue import gateway_id_from_authorization
 from discreet.collect._counting import token_digest
 from discreet.collect._pages import add_tokens_to_store, read_tokens, write_fresh_tokens
 from discreet.collect._requests import RequestProblem
+from discreet.collect._store import Store
 from discreet.errors import DiscreetError
 from tests.cli.conftest import Run, refusal, run
 from tests.collect.postgres import Server, until
@@ -105,6 +109,27 @@ def test_a_token_that_is_revoked_stays_so_and_the_store_stays_enrolled(where: st
         add_tokens_to_store(store, [CLIENT], [GATEWAY])  # as a service that is started with the old files again
         assert store.unrevoked_client_tokens_among([token_digest(CLIENT)]) == set()
         assert (store.read_enrolment().needed, store.read_enrolment().gateways) == (True, {})
+
+
+def test_a_token_that_two_commands_add_at_once_is_in_one_list(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each looks for shared tokens when both have inserted theirs, unless the second had to wait for the first."""
+    refuse, both = Store._refuse_client_tokens_shared_with_gateways, threading.Barrier(2)
+
+    def refuse_when_both_are_there(store: Store, database: Any) -> None:
+        with suppress(threading.BrokenBarrierError):
+            both.wait(0.2)
+        refuse(store, database)
+
+    def outcome_of_adding(*lists: list[str]) -> bool:
+        with closing(open_store(where)) as store, suppress(DiscreetError):
+            return add_tokens_to_store(store, *lists) == 1
+        return False
+
+    open_store(where).close()
+    monkeypatch.setattr(Store, "_refuse_client_tokens_shared_with_gateways", refuse_when_both_are_there)
+    lists: list[tuple[list[str], list[str]]] = [([CLIENT], []), ([], [CLIENT])]
+    with ThreadPoolExecutor(2) as pool:
+        assert sorted(pool.map(lambda each: outcome_of_adding(*each), lists)) == [False, True]
 
 
 @pytest.mark.parametrize("revoked", [False, True])

@@ -59,7 +59,10 @@ from discreet.errors import DiscreetError, StoreError, check_choice, check_count
 
 ALWAYS, AFTER, NEVER = SHOWN = "always", "after", "never"  # when estimates are shown: after one's own sample
 LEAST_PREFIX = 12  # least digits of a prefix of an id
-ADDING, COUNTING = 0x64637374, 0x64637375  # locks: of tables and agreements; of counting, which closing needs alone
+ADDING, COUNTING = (
+    0x64637374,
+    0x64637375,
+)  # locks: of tables, agreements and tokens; of counting, which closing needs alone
 
 
 @dataclass(frozen=True)
@@ -348,6 +351,7 @@ class Store(ABC):
         """Add digests of tokens, of clients and of gateways, and return how many are new. From then on the store is enrolled."""
         clients, speakers = sorted(set(tokens)), sorted(set(gateways))
         with self._transaction_without_samples() as database:
+            self._lock_until_transaction_ends(database, ADDING)
             new = self._insert_missing_rows(database, "tokens", [clients, [0] * len(clients)])
             ids = [secrets.token_hex(16) for _ in speakers]
             new += self._insert_missing_rows(database, "gateways", [speakers, ids, [0] * len(speakers)])
@@ -367,6 +371,7 @@ class Store(ABC):
     def replace_gateway_tokens(self, pairs: Sequence[tuple[bytes, bytes]]) -> None:
         """Replace gateways' tokens (old, new); each gateway keeps its id and its clients."""
         with self._transaction_without_samples() as database:
+            self._lock_until_transaction_ends(database, ADDING)
             for number, (old, new) in enumerate(pairs, start=1):
                 row = "SELECT id FROM gateways WHERE digest = ? AND revoked = 0"
                 found = self._execute_sql(database, row, (old,)).fetchone()
