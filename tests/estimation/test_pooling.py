@@ -148,3 +148,17 @@ def test_the_command_estimates_several_files_together(tmp_path: Path) -> None:
             run("estimate", one, str(same), *agreed, *option).stderr.split()
         )
     assert "is for several IN" in " ".join(run("estimate", one, *agreed, "--numbered").stderr.split())
+
+
+def test_clients_of_two_files_are_told_apart_beside_a_column_of_samples_of_any_name(tmp_path: Path) -> None:
+    agreement = Agreement.of(LINEAR)
+    agreement.write(tmp_path / "agreed.json")
+    for name, first in (("one", 0), ("two", 50)):
+        rows = {"person": range(first, first + 100), "drawn": ["a", "b"] * 50, "agreement": [agreement.id] * 100}
+        pl.DataFrame(rows).write_parquet(tmp_path / f"{name}.parquet")
+    one, two = (str(tmp_path / f"{name}.parquet") for name in ("one", "two"))
+    options = ("--agreement", str(tmp_path / "agreed.json"), "--sample", "drawn")
+    together = CliRunner().invoke(app, ["estimate", one, two, *options])
+    assert "50 of the 100 clients in" in " ".join(together.stderr.split())
+    changed = CliRunner().invoke(app, ["estimate", two, "--compare", one, *options, "--json"])
+    assert json.loads(changed.stdout)["clients"] == {"only_before": 50, "both": 50, "only_after": 50}

@@ -63,9 +63,9 @@ def client_hash_expressions(name: pl.Expr) -> list[pl.Expr]:
     return [name.hash(seed=seed).alias(word) for seed, word in enumerate(_WORDS, start=1)]
 
 
-def _read_distinct_client_hashes(source: Source) -> pl.DataFrame | None:
+def _read_distinct_client_hashes(source: Source, sample: str) -> pl.DataFrame | None:
     """The different clients of a source, by the hashes of their names; None where it does not name them, or numbers them."""
-    column = client_column_of_source(source)
+    column = client_column_of_source(source, sample)
     if source.numbered or column not in source.schema:
         return None
     words = client_hash_expressions(client_names_as_texts_expression(source, column))
@@ -147,11 +147,14 @@ class RepeatedClientCheck:
             )
 
 
-def refuse_clients_in_several_sources(sources: Sequence[Source]) -> bool:
-    """Raise an error for clients in several sources; return whether all sources name their clients. Numbered rows are no names."""
+def refuse_clients_in_several_sources(sources: Sequence[Source], sample: str = "sample") -> bool:
+    """Raise an error for clients in several sources; return whether all sources name their clients. Numbered rows are no names.
+
+    `sample`: the column of samples or reports, beside which releases have that of clients.
+    """
     seen, are_named = pl.DataFrame(schema=dict.fromkeys(_WORDS, pl.UInt64)), True
     for source in sources:
-        who = _read_distinct_client_hashes(source)
+        who = _read_distinct_client_hashes(source, sample)
         if who is None:
             are_named = False
             continue
@@ -174,9 +177,9 @@ class SharedClients:
     after: int
 
 
-def count_shared_and_unshared_clients(before: Source, after: Source) -> SharedClients | None:
+def count_shared_and_unshared_clients(before: Source, after: Source, sample: str = "sample") -> SharedClients | None:
     """How many clients two files share, and how many are in one alone; None where one of them does not name its clients, or numbers them."""
-    earlier, later = _read_distinct_client_hashes(before), _read_distinct_client_hashes(after)
+    earlier, later = _read_distinct_client_hashes(before, sample), _read_distinct_client_hashes(after, sample)
     if earlier is None or later is None or not (earlier.height and later.height):
         return None
     both = earlier.join(later, on=_WORDS, how="semi").height

@@ -307,7 +307,8 @@ def print_change_between_files(asked: EstimateOptions, compare: str) -> None:
     if all(agreed.survey is not None for agreed in agreements):
         _refuse_options_for_surveys(asked)
         sides = tuple(zip((earlier, later), agreements, strict=True))
-        print_survey_change(asked, sides, _shared_clients_notes(count_shared_and_unshared_clients(earlier, later)))
+        shared = count_shared_and_unshared_clients(earlier, later, asked.sample)
+        print_survey_change(asked, sides, _shared_clients_notes(shared))
         return
     reads = [
         _CountedTable.count_table(records, agreed, asked)
@@ -321,7 +322,7 @@ def print_change_between_files(asked: EstimateOptions, compare: str) -> None:
     kept = [read.tallied.reports for read in reads if isinstance(read.tallied, ReportTally)]
     sent = (kept[0], kept[1]) if len(kept) == 2 and kept[0] is not None and kept[1] is not None else None
     statistics = [found.statistic(name, reports=sent) for name in asked.statistic]
-    shared = count_shared_and_unshared_clients(earlier, later)
+    shared = count_shared_and_unshared_clients(earlier, later, asked.sample)
     doubts = [*_notes_of_both_files(found, reads), *_shared_clients_notes(shared)]
     said = (
         json_record_of_change(found, (reads[0].agreed, reads[1].agreed), doubts, statistics=statistics)
@@ -352,7 +353,7 @@ def print_estimate_from_stages(asked: EstimateOptions, sources: Sequence[str], *
         raise DiscreetError(
             "stages of a survey are not estimated together; estimate each file by itself, or the change: --compare"
         )
-    apart = False if numbered else _refuse_clients_in_two_stages(files)
+    apart = False if numbered else _refuse_clients_in_two_stages(files, asked.sample)
     reads = [
         _CountedTable.count_table(records, agreed, asked) for records, agreed in zip(files, agreements, strict=True)
     ]
@@ -367,9 +368,9 @@ def print_estimate_from_stages(asked: EstimateOptions, sources: Sequence[str], *
     print_json_or_text(json_record_of_pooled_estimate(found, agreements, doubts), *blocks, json=asked.json)
 
 
-def _refuse_clients_in_two_stages(files: Sequence[Source]) -> bool:
+def _refuse_clients_in_two_stages(files: Sequence[Source], sample: str) -> bool:
     try:
-        return refuse_clients_in_several_sources(files)
+        return refuse_clients_in_several_sources(files, sample)
     except DiscreetError as error:
         raise DiscreetError(
             f"{error}. If the files are exports of a store, whose rows are numbered and name nobody, say --numbered"
