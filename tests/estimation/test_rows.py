@@ -8,10 +8,11 @@ from scipy import stats
 
 import discreet as dc
 from discreet.errors import DiscreetError
-from discreet.estimation import liars, population
+from discreet.estimation import estimate_groups, liars, population, reported_average, reported_population
 from discreet.estimation._counting import line_cells_of_sampler
 from discreet.estimation._inference._intervals import clopper_pearson_interval_ends
 from discreet.estimation._inference._inversion import inversion_of_joint_sample, invert_released_intervals
+from discreet.mechanisms import ReportSampler
 from discreet.release import TOTAL
 
 MEAN = np.array([0.4, 0.3, 0.2, 0.1, 0.0])
@@ -225,3 +226,17 @@ def test_joint_draws_have_an_estimate() -> None:
         population(sampler.with_samples(2), counts=[3, 4])
     with pytest.raises(dc.DiscreetError, match="examples are for one sample"):
         population(sampler.with_samples(2), samples=drawn, examples=[[0.5, 0.5]])
+
+
+def test_rows_of_reports_count_clients_in_averages_and_are_refused_in_groups() -> None:
+    sampler = ReportSampler(dc.Simplex(70), epsilon=2.0)
+    once, values = sampler.release_records(np.arange(90) % 70), np.linspace(0.0, 1.0, 70)
+    twice = np.stack([once, once], axis=1)  # one release that is read twice tells no more
+    alone = reported_average(sampler, reports=once, values=values)
+    together = reported_average(sampler, reports=twice, values=values)
+    assert (together.low, together.high) == pytest.approx((alone.low, alone.high), abs=1e-9)
+    assert together.estimate == pytest.approx(alone.estimate)
+    assert reported_population(sampler, reports=twice).clients == 90
+    with pytest.raises(DiscreetError, match="one report of each"):
+        estimate_groups(sampler, reports=twice, groups=["a", "b"] * 45)
+    assert estimate_groups(sampler, reports=once[:, None], groups=["a", "b"] * 45).clients == 90

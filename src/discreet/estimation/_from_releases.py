@@ -458,7 +458,8 @@ def reported_average(
 
     Args:
         sampler: what released the reports.
-        reports: the reports, one of each client. Supports alone do not tell how reports spread, so these are needed again.
+        reports: the reports (n,), one of each client; or (n, J), a row for each client. Supports alone do not tell how reports spread, so
+            these are needed again.
         values: a number for each outcome, of at most 1e100.
         confidence: of the interval.
         name: what the average is called.
@@ -471,7 +472,7 @@ def reported_average(
     """
     OPEN_UNIT.check("confidence", confidence)
     check_kind("sampler", sampler, ReportSampler, "pass the one that released the reports")
-    given, phi = sampler.check_reports(reports).ravel(), as_floats(values, "values")
+    given, phi = sampler.check_reports(reports), as_floats(values, "values")
     if phi.shape != (sampler.family.size,) or not (np.abs(phi) <= LARGEST_VALUE).all():
         raise DiscreetError(
             f"values has shape {phi.shape}; it is one number from {-LARGEST_VALUE:g} to {LARGEST_VALUE:g} for each of "
@@ -482,7 +483,10 @@ def reported_average(
     least, most, middle = float(phi.min()), float(phi.max()), float(phi.mean())
     centred = phi - middle  # a constant has no noise
     distinct, often = np.unique(given, return_counts=True)
+    if given.size > len(given):  # several of each client: one value for each is their mean
+        distinct, often = given.ravel(), np.ones(len(given), dtype=np.int64)
     sums, chances = sum_values_in_each_report(sampler.blocks, distinct, centred), sampler.chances
+    sums = sums.reshape(len(often), -1).mean(axis=1)
 
     def average_from_mean_report_sum(mean: float) -> float:
         return middle + (mean - chances.outside * float(centred.sum())) / chances.gap

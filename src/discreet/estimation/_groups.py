@@ -207,6 +207,10 @@ def estimate_groups(
         split = _split_releases_by_group(given, groups)
         if isinstance(sampler, ReportSampler):
             kept = {name: sampler.check_reports(np.asarray(part)) for name, part in split.items()}
+            if any(part.size > len(part) for part in kept.values()):
+                raise DiscreetError(
+                    "reports has a row of several for each client; groups are for one report of each, of one round"
+                )
             counts = {name: ReportCounts(sampler).add(part) for name, part in kept.items()}
         else:
             domain = _counting_domain_of_sampler(sampler)
