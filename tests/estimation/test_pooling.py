@@ -134,8 +134,10 @@ def test_the_command_estimates_several_files_together(tmp_path: Path) -> None:
     assert (said["clients"], said["identifiable"], said["notes"]) == (120, True, [])
     for pooled, single in zip(said["shares"], alone["shares"], strict=True):
         assert pooled["law"]["estimate"] == pytest.approx(single["law"]["estimate"], abs=1e-12)
-    twice = run("estimate", one, one, *agreed)
-    assert "named twice" in " ".join(twice.stderr.split())
+    spelled = f"{tmp_path}/./{Path(one).name}"
+    for other in (one, spelled, f"{tmp_path}/{Path(one).stem}*.csv"):
+        assert "named twice" in " ".join(run("estimate", one, other, *agreed, "--numbered").stderr.split())
+    assert "is the same file" in " ".join(run("estimate", one, "--compare", spelled, *agreed).stderr.split())
     pl.read_csv(one).write_csv(tmp_path / "copy.csv")
     collided = run("estimate", one, str(tmp_path / "copy.csv"), *agreed)
     assert "occur in another file too" in " ".join(collided.stderr.split())

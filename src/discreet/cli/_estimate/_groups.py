@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,7 @@ from discreet.estimation import (
 from discreet.families import serves_everybody
 from discreet.mechanisms import AnyFamily, ReportSampler, Sampler
 from discreet.plots import privacy_label, shorten_name
-from discreet.tables import Source, file_source
+from discreet.tables import Source, file_source, is_among_inputs
 
 TOP_OF_GROUPS, TOP_CHANGES = 8, 15  # outcomes to list where nobody says how many
 _MOST_NAMED = 5  # groups in a note
@@ -296,7 +297,7 @@ def print_change_between_files(asked: EstimateOptions, compare: str) -> None:
     """`--compare`: the difference between two files, IN less the other."""
     asked.refuse_stdin_and_unusable_picture({"--compare": compare})
     later, earlier = file_source(asked.source), file_source(compare)
-    if asked.source == compare:
+    if is_among_inputs(asked.source, compare) and is_among_inputs(compare, asked.source):
         raise DiscreetError(f"--compare {compare} is the same file; name the one to compare with")
     agreements = [
         read_agreement_of_samples(
@@ -343,8 +344,11 @@ def print_change_between_files(asked: EstimateOptions, compare: str) -> None:
 def print_estimate_from_stages(asked: EstimateOptions, sources: Sequence[str], *, numbered: bool) -> None:
     """`estimate IN IN...`: the average client of several stages, each of other clients. `numbered`: names of clients are no names."""
     asked.refuse_stdin_and_unusable_picture({f"IN {place}": name for place, name in enumerate(sources, start=1)})
-    if len(set(sources)) < len(sources):
-        raise DiscreetError("a file is named twice; stages are samples of different clients")
+    for one, other in permutations(sources, 2):
+        if is_among_inputs(one, other):
+            raise DiscreetError(
+                f"a file is named twice, by {one} and by {other}; stages are samples of different clients"
+            )
     files = [file_source(name) for name in sources]
     agreements = [
         read_agreement_of_samples(each, None if each.agreement is not None else asked.agreement) for each in files
