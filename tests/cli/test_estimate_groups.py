@@ -15,6 +15,7 @@ from discreet.cli._app import app
 from discreet.cli._estimate._groups import _notes_on_groups
 from discreet.cli._printing import percent_text
 from discreet.estimation import ClientGroups, change, estimate_groups, population, reported_population
+from discreet.estimation._client_tables import group_sort_key
 from tests.pictures import assert_picture
 
 Run = Callable[..., Any]
@@ -297,3 +298,10 @@ def test_groups_that_tell_little_are_counted_without_those_that_tell_nothing() -
     found.__dict__.update(margins={"none": 0.09, "little": 0.14, "much": 0.02}, silent=("none",))
     notes = _notes_on_groups(found, 0, ClientGroups("region"))
     assert any(note.startswith("1 of 3 groups tell some share to no better than") for note in notes)
+
+
+def test_a_group_called_nan_has_one_place_among_the_others() -> None:
+    names = ["nan", "b", "10", "NaN", "9", "a"]
+    ordered = ["9", "10", "NaN", "a", "b", "nan", "(no group)"]
+    for start in range(len(names)):
+        assert sorted([*names[start:], "(no group)", *names[:start]], key=group_sort_key) == ordered

@@ -292,9 +292,14 @@ class GroupReader:
 def group_sort_key(name: str) -> tuple[bool, float, str]:
     """Numbers by their value, then texts, then clients without a group."""
     try:
-        return name == NO_GROUP, float(name), name
+        number = float(name)
     except ValueError:
-        return name == NO_GROUP, np.inf, name
+        number = np.inf
+    return (
+        name == NO_GROUP,
+        np.inf if np.isnan(number) else number,
+        name,
+    )  # a text such as "nan" is no number: it has no place among them
 
 
 def _count_keys_by_group_in_batches(
