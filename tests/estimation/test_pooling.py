@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, strategies as st
 from typer.testing import CliRunner
@@ -16,6 +17,7 @@ from discreet.cli._app import app
 from discreet.errors import DiscreetError
 from discreet.estimation import PooledPopulation, pooled_population, population, reported_population
 from discreet.mechanisms import ReportCounts, ReportSampler
+from discreet.tables import METADATA
 from tests.soaking import wide
 
 SIMPLEX = dc.Simplex(["a", "b", "c", "d"])
@@ -164,3 +166,17 @@ def test_clients_of_two_files_are_told_apart_beside_a_column_of_samples_of_any_n
     assert "50 of the 100 clients in" in " ".join(together.stderr.split())
     changed = CliRunner().invoke(app, ["estimate", two, "--compare", one, *options, "--json"])
     assert json.loads(changed.stdout)["clients"] == {"only_before": 50, "both": 50, "only_after": 50}
+
+
+def test_the_estimate_takes_the_samples_of_a_stage_as_they_are_where_these_are_biased(tmp_path: Path) -> None:
+    files = []
+    for sampler in (LINEAR, OPTIMAL):
+        agreement = Agreement.of(sampler)
+        rows = {"client": range(100), "sample": ["a"] * 70 + ["d"] * 30, "agreement": [agreement.id] * 100}
+        files.append(str(tmp_path / f"{agreement.mechanism}.parquet"))
+        table = pl.DataFrame(rows).to_arrow()
+        pq.write_table(table.replace_schema_metadata({METADATA: agreement.text.encode()}), files[-1])
+    said = json.loads(CliRunner().invoke(app, ["estimate", *files, "--numbered", "--json"]).stdout)
+    first = population(LINEAR, counts=[70, 0, 0, 30]).law.estimate[0]
+    assert said["shares"][0]["law"]["estimate"] == pytest.approx(0.5 * (first + 0.7))
+    assert "the estimate takes the samples of these stages as they are" in said["notes"][-1]

@@ -27,7 +27,7 @@ truth with probability 1 - error, and the least sum among them is the lower end.
 ends.
 
 Where the average client of a stage is not identifiable, its ends hold every share that could have led to the samples, and so do those here.
-The estimate is then that among the samples.
+The estimate then takes the samples of that stage as they are.
 """
 
 import math
@@ -396,7 +396,7 @@ class PooledPopulation:
 
     @property
     def exact(self) -> bool:
-        """Whether the average client of every stage is identifiable; otherwise the estimate is that among the samples."""
+        """Whether the average client of every stage is identifiable; otherwise the estimate takes the samples of the others as they are."""
         return all(each.exact for each in self.stages)
 
     @cached_property

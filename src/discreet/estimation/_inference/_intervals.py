@@ -5,8 +5,8 @@ indicators with mean n q, where q is the average share. If clients are themselve
 population's q. Write U_x(q) = P[Bin(n, q) >= x] and L_y(q) = P[Bin(n, q) <= y].
 
 * `clopper_pearson_interval_ends`: the q under which both tails of the count are at least (1 - confidence)/2. It covers q with at least the
-  stated confidence, for every n and q. (Score and normal intervals do so only on average: for an outcome with expected count 0.2, a nominal
-  95 % interval covers 84 %, since a single sample already excludes the truth.) Plans before the samples and bounds on liars use it.
+  stated confidence, for every n and q. (Score and normal intervals do so only on average: for an outcome with expected count 0.17, a nominal
+  95 % score interval covers 84 %, since a single sample already excludes the truth.) Plans before the samples and bounds on liars use it.
 * `average_upper_bound`: the same for the average of any values. Sort the observed values, add one sample of the largest possible value, give
   all of them random weights from a flat Dirichlet distribution, and take the quantile of the weighted average [Gaffke 2005, Three test
   statistics for a nonparametric one-sided hypothesis on the mean of a nonnegative variable; Learned-Miller and Thomas 2019]. For two values
