@@ -89,6 +89,7 @@ def test_a_second_stage_is_designed_from_the_first_and_refuses_its_clients(tmp_p
         ]
         for name in ("estimate", "low", "high", "all_low", "all_high"):
             assert [share["law"][name] for share in pooled["shares"]] == getattr(together.law, name).tolist()
+        assert pooled["notes"] == list(together.doubts) != []
     for number, each in enumerate((AGREED, designed)):
         assert run("export", store, "-o", f"{tmp_path}/{number}.parquet", "--agreement", each.id).exit_code == 0
     files = [f"{tmp_path}/0.parquet", f"{tmp_path}/1.parquet"]

@@ -172,11 +172,17 @@ def test_the_estimate_takes_the_samples_of_a_stage_as_they_are_where_these_are_b
     files = []
     for sampler in (LINEAR, OPTIMAL):
         agreement = Agreement.of(sampler)
-        rows = {"client": range(100), "sample": ["a"] * 70 + ["d"] * 30, "agreement": [agreement.id] * 100}
+        rows = {
+            "client": range(1000),
+            "sample": ["a"] * 700 + ["d"] * 300,
+            "agreement": [agreement.id] * 1000,
+        }  # raw values
         files.append(str(tmp_path / f"{agreement.mechanism}.parquet"))
         table = pl.DataFrame(rows).to_arrow()
         pq.write_table(table.replace_schema_metadata({METADATA: agreement.text.encode()}), files[-1])
     said = json.loads(CliRunner().invoke(app, ["estimate", *files, "--numbered", "--json"]).stdout)
-    first = population(LINEAR, counts=[70, 0, 0, 30]).law.estimate[0]
+    first = population(LINEAR, counts=[700, 0, 0, 300]).law.estimate[0]
     assert said["shares"][0]["law"]["estimate"] == pytest.approx(0.5 * (first + 0.7))
     assert "the estimate takes the samples of these stages as they are" in said["notes"][-1]
+    doubted = [note.partition(":")[0] for note in said["notes"] if "raw values instead of samples" in note]
+    assert doubted == ["stage 1", "stage 1", "stage 2"]

@@ -262,9 +262,8 @@ def json_document_of_stages_estimate(
     said = [f"{pluralise(hidden, 'stage')} of {len(stages)} with too few samples left out"] if hidden else []
     if not used:
         return {"clients": 0, "confidence": confidence, "stages": [], "shares": [], "notes": said}
-    return json_record_of_pooled_estimate(
-        pooled_population([found for _, found in used]), [agreed for agreed, _ in used], said
-    )
+    found = pooled_population([each for _, each in used])
+    return json_record_of_pooled_estimate(found, [agreed for agreed, _ in used], [*said, *found.doubts])
 
 
 def json_document_of_estimated_change(

@@ -399,6 +399,22 @@ class PooledPopulation:
         """Whether the average client of every stage is identifiable; otherwise the estimate takes the samples of the others as they are."""
         return all(each.exact for each in self.stages)
 
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Warnings to read before trusting the numbers; empty if there are none."""
+        said = [
+            f"stage {place}: {doubt}"
+            for place, stage in enumerate(self.stages, start=1)
+            if isinstance(stage, Population)
+            for doubt in stage.doubts_about_agreement
+        ]
+        if not self.exact:
+            said.append(
+                "some stages do not tell their average client without bias: intervals hold every share that could have led to the samples, "
+                "and the estimate takes the samples of these stages as they are"
+            )
+        return tuple(said)
+
     @cached_property
     def law(self) -> Shares:
         """The average client: estimates, their intervals, and intervals that hold for all outcomes at once."""

@@ -301,8 +301,8 @@ class Population(PopulationEstimate):
         return planning.longest_interval_half_width(self.inversion, self.sampler, self.reference, noise)
 
     @cached_property
-    def doubts(self) -> tuple[str, ...]:
-        """Warnings to read before trusting the numbers; empty if there are none."""
+    def doubts_about_agreement(self) -> tuple[str, ...]:
+        """Warnings of shares among the samples that no clients can have under the agreement."""
         said = []
         constants = self.sampler.constants
         for above, limit, word in (
@@ -316,6 +316,12 @@ class Population(PopulationEstimate):
                     f"{limit[place]:.3g} that this agreement allows for any clients; are these "
                     "raw values instead of samples, or samples of another agreement"
                 )
+        return tuple(said)
+
+    @cached_property
+    def doubts(self) -> tuple[str, ...]:
+        """Warnings to read before trusting the numbers; empty if there are none."""
+        said = list(self.doubts_about_agreement)
         width = self.margin_at_worst
         if width > _WIDE:
             try:

@@ -363,11 +363,7 @@ def print_estimate_from_stages(asked: EstimateOptions, sources: Sequence[str], *
     ]
     found = pooled_population([read.estimate_population(asked.confidence, None) for read in reads])
     doubts = [] if apart else ["that no client is in two of the files is assumed: not all of them name their clients"]
-    if not found.exact:
-        doubts.append(
-            "some stages do not tell their average client without bias: intervals hold every share that could have led to the samples, "
-            "and the estimate takes the samples of these stages as they are"
-        )
+    doubts += found.doubts
     blocks = _stages_text_blocks(found, reads, sources, doubts, asked.top)
     print_json_or_text(json_record_of_pooled_estimate(found, agreements, doubts), *blocks, json=asked.json)
 
