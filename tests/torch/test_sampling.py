@@ -282,8 +282,19 @@ def test_help_names_every_keyword_and_a_wrong_one_is_an_error(function: Any) -> 
     common = {"epsilon", "privacy", "logits", "probabilities", "reference", "upper", "temperature"}
     assert set(names) == (common | {"rng"} if function is release else common)
     assert [name for name in names if f"\n    {name}: " not in text.split("Args:")[1].split("Returns:")[0]] == []
-    with pytest.raises(TypeError, match="eps"):
+    with pytest.raises(TypeError, match=rf"^discreet.torch.{function.__name__} takes no argument 'eps'"):
         function(logits=torch.zeros(3), eps=1.0)
+
+
+@pytest.mark.parametrize(
+    "keywords", [{}, {"rng": np.random.default_rng(1)}, {"logits": torch.zeros(3, requires_grad=True)}]
+)
+@pytest.mark.parametrize("function", [release, weights, output], ids=lambda found: found.__name__)
+def test_rows_without_a_keyword_are_an_error_that_names_the_function(function: Any, keywords: dict[str, Any]) -> None:
+    if "rng" in keywords and function is not release:
+        return
+    with pytest.raises(TypeError, match=rf"^discreet.torch.{function.__name__} takes keywords alone: .*logits="):
+        function(torch.zeros(3), epsilon=1.0, **keywords)
 
 
 @pytest.mark.filterwarnings("error")

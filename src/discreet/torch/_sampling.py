@@ -61,6 +61,9 @@ def _read_rows_and_terms(
     return read_tensor_rows(logits, probabilities, reference, temperature), terms
 
 
+_KEYWORDS = frozenset(inspect.signature(_read_rows_and_terms).parameters)
+
+
 @lru_cache(maxsize=256, typed=True)
 def _make_cached_terms(epsilon: float | None, privacy: Privacy | None, upper: float | None) -> Terms:
     return make_terms(epsilon=epsilon, privacy=privacy, upper=upper)
@@ -83,6 +86,7 @@ def _accept_keywords_for_rows_and_terms(
 
     def accept_keywords(work: Callable[[TensorRows, Terms], torch.Tensor]) -> Callable[P, torch.Tensor]:
         def call_with_keywords(*arguments: P.args, **keywords: P.kwargs) -> torch.Tensor:
+            _refuse_other_arguments(work.__name__, arguments, keywords)
             return work(*asked(*arguments, **keywords))
 
         call_with_keywords.__name__, call_with_keywords.__qualname__ = work.__name__, work.__qualname__
@@ -94,6 +98,19 @@ def _accept_keywords_for_rows_and_terms(
     return accept_keywords
 
 
+def _refuse_other_arguments(function: str, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+    """A TypeError that names the public function, for what none of them takes: an argument without a keyword, an unknown keyword."""
+    if arguments:
+        raise TypeError(
+            f"discreet.torch.{function} takes keywords alone: write {function}(logits=..., epsilon=...), or probabilities="
+        )
+    for keyword in keywords:
+        if keyword not in _KEYWORDS:
+            raise TypeError(
+                f"discreet.torch.{function} takes no argument {keyword!r}; help(discreet.torch.{function}) lists those it takes"
+            )
+
+
 def _accept_generator(draw: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     """The same function with a keyword `rng`, for reproducible draws."""
     rng_is = "        rng: a seeded numpy or torch Generator, for experiments; the outcomes are then NOT private, and a warning says so.\n"
@@ -102,7 +119,8 @@ def _accept_generator(draw: Callable[..., torch.Tensor]) -> Callable[..., torch.
     def call_with_generator(*arguments: Any, rng: Any = None, **keywords: Any) -> torch.Tensor:
         if rng is None:
             return draw(*arguments, **keywords)
-        rows, terms = _read_rows_and_terms(*arguments, **keywords)
+        _refuse_other_arguments(draw.__name__, arguments, keywords)
+        rows, terms = _read_rows_and_terms(**keywords)
         source = FixedIntegers(seeded_randomness(as_numpy_generator(rng)).integers(len(rows.p)))
         return draw_outcomes(rows, terms, source).reshape(rows.shape)
 
@@ -123,7 +141,8 @@ def _accept_gradients(describe: Callable[P, torch.Tensor]) -> Callable[P, torch.
         refuse_gradients_of_reference(keywords.get("reference"))
         for given in (keywords.get("logits"), keywords.get("probabilities")):
             if isinstance(given, torch.Tensor) and needs_gradients(given):
-                return differentiable_output(given, *_read_rows_and_terms(*arguments, **keywords))
+                _refuse_other_arguments(describe.__name__, arguments, keywords)
+                return differentiable_output(given, *_read_rows_and_terms(**keywords))
         return describe(*arguments, **keywords)
 
     return cast("Callable[P, torch.Tensor]", call_with_gradients)
