@@ -222,7 +222,13 @@ class Book:
             raise LedgerError(f"{self.what} {self.path} cannot be opened: {error_reason(error)}") from None
         if not stat.S_ISREG(status.st_mode):
             raise LedgerError(f"{self.what} {self.path} is not a plain file; check the name")
-        refuse_file_open_to_others(self.path, status, what=self.what, error=LedgerError)
+        refuse_file_open_to_others(
+            self.path,
+            status,
+            what=self.what,
+            after=f" (if it is a {self.what}; otherwise check the name)",
+            error=LedgerError,
+        )
         if status.st_nlink > 1:
             self._refuse_second_name()
 

@@ -471,7 +471,9 @@ def _open_population_book(folder: Path) -> Book:
         raise LedgerError(f"ledger {folder} cannot be opened: {error_reason(error)}") from None
     if not stat.S_ISDIR(status.st_mode):
         raise LedgerError(f"{folder} is no folder, so no ledger of a population; check the name")
-    refuse_file_open_to_others(folder, status, what="ledger", error=LedgerError)
+    refuse_file_open_to_others(
+        folder, status, what="ledger", after=" (if it is a ledger; otherwise check the name)", error=LedgerError
+    )
     return Book(folder / _BOOK, kind=POPULATION_FORMAT, wait=_WAIT_SECONDS, older=OLDER)
 
 
