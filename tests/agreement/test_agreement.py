@@ -127,6 +127,16 @@ def test_what_a_reader_made_of_a_document_is_not_its_text() -> None:
             Agreement.from_json(document)
 
 
+@pytest.mark.parametrize("text", ["", "hello", '{"a": 1'])
+def test_a_file_that_is_not_json_is_named_with_what_to_give_instead(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "agreed.json"
+    path.write_text(text)
+    with pytest.raises(
+        DiscreetError, match=rf"^{path}: the agreement is not JSON: .*; give the file that `discreet agree`"
+    ):
+        Agreement.read(path)
+
+
 @pytest.mark.slow
 @given(st.data(), st.sampled_from([OptimalSampler, LinearSampler, MollifierSampler]))
 @settings(deadline=None, max_examples=wide(100, 10))

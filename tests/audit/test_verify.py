@@ -206,7 +206,7 @@ def test_the_script_runs_alone_and_finds_every_forgery(tmp_path: Path) -> None:
     for text in ("", "[]", "{}", '{"format": "discreet certificate", "version": 3}', "null"):
         path.write_text(text)
         code, said = verified(path)
-        assert (code, "not a certificate" in said) == (2, True), text
+        assert (code, f"not a certificate: {path}: " in said) == (2, True), text
     assert verified(tmp_path / "nowhere.json")[0] == 2
 
 

@@ -520,6 +520,14 @@ def test_a_survey_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     for name in ("nowhere/survey.json", "\x00", "."):
         with pytest.raises(DiscreetError, match="cannot be written"):
             survey.write(tmp_path / name)
+    for text, said in {
+        "": "cannot be read: it is not JSON .*; give a file with",
+        '{"a": 1, "a": 2}': "cannot be read: .*a",
+        "\xff": "cannot be read: it is not JSON",
+    }.items():
+        (tmp_path / "wrong.json").write_text(text, encoding="latin-1")
+        with pytest.raises(DiscreetError, match=rf"^the survey '{tmp_path}/wrong.json' {said}"):
+            Survey.read(tmp_path / "wrong.json")
     asked: list[Any] = [survey.write, Survey.read]
     for ask in asked:
         with pytest.raises(DiscreetError, match="path = 3 is not a path"):

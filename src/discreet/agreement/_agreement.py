@@ -654,7 +654,9 @@ class Agreement:
         except DiscreetError:
             raise
         except (ValueError, RecursionError) as error:  # ValueError: also a whole number of thousands of digits
-            raise DiscreetError(f"the agreement is not JSON: {error}") from None
+            raise DiscreetError(
+                f"the agreement is not JSON: {error}; give the file that `discreet agree` or Agreement.write made, unchanged"
+            ) from None
         terms = require_object_with_fields("the agreement", document, _AGREEMENT)
         version = check_document_version(terms["discreet"])
         if terms["bits"] != BITS:

@@ -383,7 +383,8 @@ def main(arguments: list[str]) -> int:
             record = parse_certificate(file.read())
         wrong = problems(record)
     except (OSError, ValueError, ArithmeticError, RecursionError) as error:
-        sys.stderr.write(f"not a certificate: {ascii(str(error))[1:-1]}\n")  # escaped: no control characters
+        said = f"{arguments[0]}: {getattr(error, 'strerror', None) or error}"
+        sys.stderr.write(f"not a certificate: {ascii(said)[1:-1]}\n")  # escaped: no control characters
         return 2
     for problem in wrong:
         sys.stdout.write(f"WRONG: {problem}\n")

@@ -401,8 +401,12 @@ class Survey:
                 file.read_text(encoding="utf-8"),
                 object_pairs_hook=json_hook_refusing_repeated_fields("the survey file"),
             )
-        except (OSError, ValueError, RecursionError) as error:
-            raise DiscreetError(f"the survey {str(path)!r} cannot be read: {error}") from None
+        except (OSError, DiscreetError) as error:
+            raise DiscreetError(f"the survey {str(path)!r} cannot be read: {error_reason(error)}") from None
+        except (ValueError, RecursionError) as error:
+            raise DiscreetError(
+                f"the survey {str(path)!r} cannot be read: it is not JSON ({error}); give a file with the fields columns and questions"
+            ) from None
         return cls.from_terms(terms)
 
     @classmethod
