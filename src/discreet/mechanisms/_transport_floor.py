@@ -163,7 +163,8 @@ def _read_finite_array(values: ArrayLike, name: str) -> Floats:
 
 def _refuse_too_many_points(size: int, most: int) -> None:
     if not 2 <= size <= most:
-        raise DiscreetError(f"{size} points; it takes 2 to {most:,} of them (2 to {MOST_ON_A_LINE:,} on a line)")
+        line = "" if most == MOST_ON_A_LINE else f" (2 to {MOST_ON_A_LINE:,} on a line)"
+        raise DiscreetError(f"{size} points; it takes 2 to {most:,} of them{line}")
 
 
 def _refuse_non_metric(distances: Floats) -> None:

@@ -270,7 +270,9 @@ def _trade_off_points_of_pairs(f: Any) -> list[tuple[Any, Any]]:
     except (TypeError, ValueError):
         raise DiscreetError(f"f = {f!r} is neither a function nor a table of pairs (x, f(x))") from None
     if len(table) < 2:
-        raise DiscreetError(f"f has {len(table)} points; a table begins at x = 0 and ends at x = 1")
+        raise DiscreetError(
+            f"f has {len(table)} of the two or more points of a table, which begins at x = 0 and ends at x = 1"
+        )
     return table
 
 
@@ -280,12 +282,12 @@ def _read_exact_trade_off_points(table: list[tuple[Any, Any]]) -> list[Point]:
     places = [x for x, _ in points]
     if places[0] != 0 or places[-1] != 1 or any(left >= right for left, right in itertools.pairwise(places)):
         raise DiscreetError("f is a table whose x do not grow from 0 to 1; sort them, and begin and end there")
-    for x, y in points:
-        if y < -_ROUNDING or y > 1 - x + _ROUNDING:
-            raise DiscreetError(
-                f"f({float(x):g}) = {float(y):g} is not between 0 and 1 - x = {float(1 - x):g}: a random guess attains 1 - x, and "
-                "no mechanism can be more private than that"
-            )
+    x, y = max(points, key=lambda point: max(-point[1], point[0] + point[1] - 1))  # where it is furthest outside
+    if y < -_ROUNDING or y > 1 - x + _ROUNDING:
+        raise DiscreetError(
+            f"f({float(x):g}) = {float(y):g} is not between 0 and 1 - x = {float(1 - x):g}: a random guess attains 1 - x, and "
+            "no mechanism can be more private than that"
+        )
     for (left, high), (right, low) in itertools.pairwise(points):
         if low > high + _ROUNDING:
             raise DiscreetError(

@@ -163,7 +163,7 @@ BAD: list[tuple[Any, str]] = [
         r"p has shape \(2, 2\) and q \(3, 2\); give as many laws",
     ),
     (lambda: dc.TransportSampler(np.arange(3000).reshape(-1, 2), epsilon=1.0), "1500 points; it takes 2 to 1,024"),
-    (lambda: dc.TransportSampler(range(5000), epsilon=1.0), "5000 points; it takes 2 to 2,000"),
+    (lambda: dc.TransportSampler(range(5000), epsilon=1.0), "5000 points; it takes 2 to 2,000 of them$"),
     (lambda: dc.TransportSampler(range(3), epsilon=1.0).release([0.5, 0.6, 0.2]), "sums to 1.3"),
     (lambda: dc.TransportSampler(range(3), epsilon=1.0).release([0.5, 0.5]), "p has"),
 ]  # fmt: skip
@@ -296,3 +296,9 @@ def test_another_floor_than_the_one_agreed_on_is_refused() -> None:
 def test_wrong_floors(floor: list[float], said: str) -> None:
     with pytest.raises(dc.DiscreetError, match=said):
         dc.TransportSampler([0, 1, 5], epsilon=1.0, floor=floor)
+
+
+def test_shares_cannot_be_estimated_from_its_samples_and_the_error_says_so() -> None:
+    sampler = dc.TransportSampler([0, 1, 5], epsilon=1.0)
+    with pytest.raises(dc.DiscreetError, match=r"^TransportSampler.* is not a mechanism whose samples are known to"):
+        dc.estimation.population(sampler, samples=[0, 1])

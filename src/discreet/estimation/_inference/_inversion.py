@@ -145,7 +145,8 @@ def inversion_of(sampler: Sampler[AnyFamily]) -> Inversion:
         raise DiscreetError(f"sampler = {sampler!r} is not a sampler; pass the one that released the samples")
     if isinstance(sampler, OwnSampler):
         raise DiscreetError(
-            f"{sampler!r} is a mechanism of your own; use inverted_population(sampler, samples=...), if its law is linear"
+            f"{sampler!r} is not a mechanism whose samples are known to determine or to bound shares; use "
+            "inverted_population(sampler, samples=...) if its law is linear"
         )
     constants = sampler.constants
     if constants.r1 == constants.r2 or (isinstance(sampler.family, (Simplex, Band)) and sampler.family.size == 1):
