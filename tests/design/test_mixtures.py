@@ -83,8 +83,8 @@ def test_what_is_refused() -> None:
         for box in ((5.0, 6.0), (-6.0, -5.0)):
             with pytest.raises(DiscreetError, match=r"more than 3\.5 scales beyond all centres"):
                 minimax_bracket(kind(1, radius=1.0, box=box), epsilon=0.3)
-    with pytest.raises(DiscreetError, match=r"holds no mass of a kernel of scale 0\.6 at -2"):
-        minimax_bracket(dc.GaussianMixtures(1, radius=2.0, box=(5.0, 6.2)), epsilon=0.5)
+    with pytest.raises(DiscreetError, match=r"holds no mass of a kernel of scale 0\.6 at -16"):
+        minimax_bracket(dc.GaussianMixtures(1, radius=16.0, box=(17.0, 24.0)), epsilon=0.5, cells=20)
 
 
 def test_where_kernels_change_too_much_the_upper_side_is_not_finite() -> None:
@@ -154,6 +154,15 @@ def test_a_divergence_without_an_upper_side_of_its_own_has_that_of_the_band() ->
 def test_brackets_that_floats_cannot_hold_are_refused() -> None:
     with pytest.raises(DiscreetError, match="epsilon = 800 is more than 700"):
         minimax_bracket(dc.GaussianMixtures(), epsilon=800.0, cells=20)
-    far = dc.GaussianMixtures(radius=7.0, box=[(0.0, 3.0)])
-    with pytest.raises(DiscreetError, match=r"holds no mass of a kernel of scale 0\.6 at -7"):
+    far = dc.GaussianMixtures(radius=16.0, box=[(17.0, 24.0)])
+    with pytest.raises(DiscreetError, match=r"holds no mass of a kernel of scale 0\.6 at -16"):
         minimax_bracket(far, epsilon=0.01, cells=20)
+
+
+@pytest.mark.parametrize("kernel", [dc.GaussianMixtures, dc.LaplaceMixtures])
+def test_masses_of_kernels_keep_their_digits_on_either_side_of_the_centre(kernel: Any) -> None:
+    lines = [KernelsOnCells(kernel(1, radius=2.5, scale=1.0, box=box), 40) for box in ((5.6, 7.0), (-7.0, -5.6))]
+    right, left = (
+        line.kernel_laws_on_cells(sign * np.array([-2.5, 0.0, 2.5])) for line, sign in zip(lines, (1, -1), strict=True)
+    )
+    np.testing.assert_allclose(right, left[:, ::-1], rtol=1e-10)

@@ -219,7 +219,7 @@ class FineCells:
 
     def kernel_laws(self, centres: Floats) -> Floats:
         """The kernels on the cells (n, cells)."""
-        laws = np.diff(self.line.kernel_mass_below(self.edges, centres[:, None]), axis=1)
+        laws = self.line.kernel_mass_between(self.edges[:-1], self.edges[1:], centres[:, None])
         return np.asarray(laws / laws.sum(axis=1, keepdims=True))
 
     def divergence_upper_bounds(self, centres: Floats, half: float, q: Floats, shape: ShiftedDivergence) -> Floats:
@@ -287,11 +287,17 @@ class KernelsOnCells:
         """P_c(-inf, x) of the kernel on all of the line, of the family's scale or another."""
         return self.family.kernel.cdf((x - centres) / (self.scale if scale is None else scale))
 
+    def kernel_mass_between(self, low: Floats, high: Floats, centres: Floats, scale: float | None = None) -> Floats:
+        """P_c(low, high) of the kernel on all of the line, from its lower tail on either side of the centre."""
+        width = self.scale if scale is None else scale
+        left, right = (low - centres) / width, (high - centres) / width
+        flip = left > -right  # in the upper tail differences of the distribution function lose their digits
+        left, right = np.where(flip, -right, left), np.where(flip, -left, right)
+        return self.family.kernel.cdf(right) - self.family.kernel.cdf(left)
+
     def kernel_mass_inside_interval(self, centres: Floats, scale: float | None = None) -> Floats:
         """The mass of each kernel inside the interval."""
-        return self.kernel_mass_below(np.array(self.high), centres, scale) - self.kernel_mass_below(
-            np.array(self.low), centres, scale
-        )
+        return self.kernel_mass_between(np.array(self.low), np.array(self.high), centres, scale)
 
     def log_density(self, x: Floats, centres: Floats) -> Floats:
         """log p_c(x) of the kernel on all of the line, or on its interval."""
@@ -316,7 +322,7 @@ class KernelsOnCells:
         """The kernels on the cells (n, cells); mass beyond the outermost edges is in the outermost cells."""
         edges = self.edges.copy()
         edges[0], edges[-1] = self.low, self.high
-        laws = np.diff(self.kernel_mass_below(edges, centres[:, None], scale), axis=1)
+        laws = self.kernel_mass_between(edges[:-1], edges[1:], centres[:, None], scale)
         masses = laws.sum(axis=1, keepdims=True)
         if not masses.all():
             raise DiscreetError(
@@ -354,7 +360,7 @@ class KernelsOnCells:
     def floor_costs(self, floor: "LogLinearDensity", centres: Floats, ratio: float) -> Floats:
         """F(P_c; m) of each centre."""
         mass = self.kernel_mass_inside_interval(centres)
-        inside = np.diff(self.kernel_mass_below(self.edges[[0, -1]], centres[:, None]), axis=1)[:, 0] / mass
+        inside = self.kernel_mass_between(self.edges[0], self.edges[-1], centres) / mass
         # nothing is released beyond the outermost edges
         over = self._excess_over_floor(floor, ratio, centres, mass) + (1.0 - inside)
         under = self._excess_over_floor(floor, 1.0, centres, mass) - inside + floor.total_mass
@@ -372,7 +378,7 @@ class KernelsOnCells:
             left, right = -above / (1.0 - tilt), above / (1.0 + tilt)
         low = np.clip(centre + self.scale * left, floor.nodes[:-1], floor.nodes[1:])
         high = np.maximum(low, np.clip(centre + self.scale * right, floor.nodes[:-1], floor.nodes[1:]))
-        gained = (self.kernel_mass_below(high, centre) - self.kernel_mass_below(low, centre)) / mass[:, None]
+        gained = self.kernel_mass_between(low, high, centre) / mass[:, None]
         return np.asarray((gained - times * floor.masses_between(low, high)).sum(axis=1))
 
     def worst_floor_cost(self, floor: "LogLinearDensity", ratio: float, tolerance: float) -> float:
