@@ -83,6 +83,14 @@ def test_shares_of_pure_epsilon_add_up_to_no_more(digits: int, places: int, samp
     assert share.epsilon * samples >= epsilon * (1 - 1e-12)
 
 
+@pytest.mark.parametrize("epsilon", [4.0001518120015015e-08, 3e-10, 7e-15, 0.3, 1.0])
+def test_shares_of_small_budgets_add_up_to_no_more(epsilon: float) -> None:
+    """Where e^epsilon is 1 but for its last digits, its float is too coarse: the first was overspent, the second had no share."""
+    share = equal_share(dc.Approximate(epsilon, delta=0.0), samples=3, bounds=EVERYBODY)
+    assert isinstance(share, dc.Pure)
+    assert 0.9 * epsilon <= 3 * Fraction(share.epsilon) <= epsilon
+
+
 def test_many_samples_and_mistakes() -> None:
     assert isinstance(equal_share(dc.Gaussian(1.0), samples=1000, bounds=EVERYBODY), dc.Gaussian)
     assert isinstance(equal_share(dc.Approximate(1.0, delta=1e-6), samples=1000, bounds=EVERYBODY), dc.Pure)

@@ -27,10 +27,10 @@ from discreet.accounting._composition import MOST_SAMPLES, compose
 from discreet.accounting._profile import BoxProfile
 from discreet.errors import PROBABILITY, DiscreetError, check_count, check_kind
 from discreet.families import Bounds
-from discreet.privacy import Approximate, Gaussian, Privacy, Pure, check_epsilon, require_masses_of_box
+from discreet.privacy import Approximate, Gaussian, Privacy, Pure, check_epsilon, exp_lower, require_masses_of_box
 
 MOST_EXACT = 24  # most samples with a composition in rationals
-_LARGEST_SHARE = 60.0
+_LEAST_SHARE, _LARGEST_SHARE = 1e-30, 60.0
 _NEAR = 1e-10  # relative precision of a share
 
 
@@ -180,9 +180,9 @@ def _nu_for_each_sample(nu: Fraction, samples: int) -> float:
 
 
 def _extreme_masses_of_optimal_box(bounds: Bounds, epsilon: float) -> tuple[Fraction, Fraction]:
-    """m b and m B of the optimal box of a band at that epsilon, up to rounding of e^epsilon."""
+    """m b and m B of the optimal box of a band at that epsilon, for a ratio of at least e^epsilon to 58 digits."""
     lower, upper = Fraction(bounds.lower), Fraction(bounds.upper)
-    alpha, ratio = (1 - lower) / (upper - lower), Fraction(math.exp(epsilon))
+    alpha, ratio = (1 - lower) / (upper - lower), max(Fraction(math.exp(epsilon)), exp_lower(epsilon))
     least = min(alpha, 1 - alpha) / (alpha * ratio + 1 - alpha)
     return least, ratio * least
 
@@ -192,7 +192,7 @@ def _find_largest_share_keeping_notion(keeps: Callable[[float], bool]) -> float:
     low, high = 0.0, 1.0
     while high < _LARGEST_SHARE and keeps(high):
         low, high = high, 2.0 * high
-    while not low and high > 1e-9:
+    while not low and high > _LEAST_SHARE:
         low, high = (high / 2.0, high) if keeps(high / 2.0) else (0.0, high / 2.0)
     while low and high - low > _NEAR * high:
         middle = 0.5 * (low + high)
