@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from discreet import LinearSampler, MollifierSampler, OptimalSampler, Simplex
-from discreet._base.numerics import float_rounded_up, product_rounded_up, sum_rounded_up
+from discreet._base.numerics import float_rounded_up, product_rounded_up, stated_decimal, sum_rounded_up
 from discreet.accounting import (
     BoxProfile,
     compose,
@@ -149,8 +149,9 @@ def test_a_profile_is_not_below_that_of_the_integers(kind: Any, k: int, epsilon:
 @given(EPSILONS, st.integers(1, 10_000), st.floats(0.01, 1.0))
 def test_shares_of_a_pure_budget_add_up_to_no_more_than_it(total: float, n: int, alpha: float) -> None:
     share = epsilon_per_sample(alpha=alpha, samples=n, epsilon=total, delta=0.0)
-    assert Fraction(share) * n <= Fraction(total)
-    assert Fraction(math.nextafter(share, math.inf)) * n > Fraction(total)
+    drawn, whole = (min(Fraction(one), Fraction(stated_decimal(one))) for one in (share, total))
+    assert drawn * n <= whole
+    assert Fraction(math.nextafter(share, math.inf)) * n > whole
 
 
 @given(

@@ -10,8 +10,9 @@ from hypothesis import given, settings, strategies as st
 
 import discreet as dc
 from discreet._base.numerics import stated_decimal
-from discreet.accounting import BoxProfile, compose, equal_share, keeps_together
+from discreet.accounting import BoxProfile, compose, epsilon_per_sample, equal_share, keeps_together
 from discreet.families._bands_and_laws import Bounds
+from discreet.ledger import Budget
 from discreet.privacy import Privacy
 from tests.soaking import wide
 
@@ -89,6 +90,13 @@ def test_shares_of_small_budgets_add_up_to_no_more(epsilon: float) -> None:
     share = equal_share(dc.Approximate(epsilon, delta=0.0), samples=3, bounds=EVERYBODY)
     assert isinstance(share, dc.Pure)
     assert 0.9 * epsilon <= 3 * Fraction(share.epsilon) <= epsilon
+
+
+def test_a_budget_pays_for_its_shares() -> None:
+    """30 times 0.03666666666666667, as written, is more than 1.1: a ledger refused the last sample."""
+    share = epsilon_per_sample(alpha=0.5, samples=30, epsilon=1.1, delta=0.0)
+    budget = Budget(epsilon=1.1)
+    assert budget.allows(budget.spent([(BoxProfile(epsilon=share, alpha=0.5), 30)]))
 
 
 def test_many_samples_and_mistakes() -> None:

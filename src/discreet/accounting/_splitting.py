@@ -60,9 +60,7 @@ def epsilon_per_sample(*, alpha: float, samples: int, epsilon: float, delta: flo
     share = total / n
     composed_epsilon_minus_total(share)  # validates alpha
     if delta == 0.0:
-        while Fraction(share) * n > Fraction(total):
-            share = math.nextafter(share, 0.0)
-        return share
+        return _pure_epsilon_for_each_sample(total, n)
     high = 2.0 * share
     while composed_epsilon_minus_total(high) <= 0.0:
         share, high = high, 2.0 * high
