@@ -304,3 +304,12 @@ def test_tabulated_densities() -> None:
     assert linear.pdf([[0.5, 1.0], [1.0, 2.0], [2.0, 0.0]]) == pytest.approx([1.5, 3.0, 0.0])
     family = dc.DensityBand(constant, lower=0.1, upper=0.5)
     assert family.bounds.upper == pytest.approx(2.0, rel=1e-12)
+
+
+@pytest.mark.parametrize("low", [15.0, 30.0, 36.0])
+def test_laplace_draws_far_to_the_right_are_those_of_the_left_mirrored(low: float) -> None:
+    """Beyond 36 scales all points were at the far end: the distribution function is 1 there, up to rounding."""
+    left, right = (dc.LaplaceMixtures(box=box) for box in ((-45.0, -low), (low, 45.0)))
+    found, mirrored = (family.draw(1000, np.random.default_rng(1)).mean() for family in (right, left))
+    assert found == pytest.approx(low + 1.0, abs=0.2)
+    assert found == pytest.approx(-mirrored, abs=0.1)

@@ -76,6 +76,7 @@ from discreet.families._kernel_mixtures import (
 
 Floats = NDArray[np.float64]
 _TAIL = np.array([0.0, 1.0, 2.0, 3.0, 4.5, 6.5, 9.5])  # in standard deviations; the rest has mass 1e-21
+_FAR_RIGHT = 20.0  # in scales: beyond it 1 less the Laplace distribution function has fewer than half of its digits
 _EXPONENTIAL_TAIL = np.array([0.0, 1.0, 2.0, 4.0, 7.0, 11.0, 16.0, 22.0, 30.0, 40.0])  # in scales; mass 1e-18 is left
 _ROUNDING = 1e-12
 PROVED, SEARCHED = "proved", "searched"  # normalisers of Gaussian mixtures on a box
@@ -426,10 +427,12 @@ class LaplaceMixtures(_Mixtures):
         if self.box is None:
             return self.scale * rng.laplace(size=(count, self.dim))
         low, high = np.array(self.box).T / self.scale
+        far = low > _FAR_RIGHT  # mirrored, so that the distribution function keeps its digits
+        low, high = np.where(far, -high, low), np.where(far, -low, high)
         below, above = laplace_cdf(low), laplace_cdf(high)
         uniform = below + (above - below) * rng.random((count, self.dim))
         x = np.where(uniform < 0.5, np.log(2.0 * uniform), -np.log(2.0 * (1.0 - uniform)))
-        return np.clip(x, low, high) * self.scale
+        return np.clip(x, low, high) * np.where(far, -self.scale, self.scale)
 
     @cached_property
     def chart(self) -> Chart:
