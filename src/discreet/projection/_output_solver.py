@@ -232,9 +232,13 @@ class OneClientSolver:
     ) -> Floats:
         """The error that a jump of p between the outermost nodes of an interval and its ends would cause; the nodes cannot see it."""
         order = ratio.shape[1]
-        width = nodes.panels.upper - nodes.panels.lower
-        t = np.concatenate([nodes.panels.lower + 1e-9 * width, nodes.panels.upper - 1e-9 * width], axis=1)[..., None]
-        x = self.problem.family.chart.points_at_coordinates(t).reshape(-1, 1)
+        low, high = nodes.panels.lower, nodes.panels.upper
+        width = high - low
+        t = np.concatenate([low + 1e-9 * width, high - 1e-9 * width], axis=1)[..., None]
+        inside = ((t > low[:, :, None]) & (t < high[:, :, None])).all(
+            axis=2, keepdims=True
+        )  # a density may be infinite at an end
+        x = np.where(inside, self.problem.family.chart.points_at_coordinates(t), nodes.x[:, [0, -1]]).reshape(-1, 1)
         found = density_ratio_at_points(x, self.problem.family.log_reference(x)).reshape(-1, 2)
         missed = np.abs(found - ratio @ matrix_to_endpoint_values(order)) * nodes.element[:, [0, -1]]
         return np.asarray(missed.sum(axis=1) * width[:, 0] * gauss_rule(order)[0][0])
