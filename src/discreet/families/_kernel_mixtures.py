@@ -53,6 +53,7 @@ _ROUNDING = 1e-9  # relative difference of entries that count as equal
 _REACH = 4.0  # in standard deviations: a component has nearly all of its mass within this distance
 _PLACES = {2: 65, 3: 13}  # along each axis of a component; not used in more dimensions
 _UNIT = 2.0**-53
+_FAINT = -600.0  # log of a density, far below which floats lose it
 _BLOCK = 1 << 18  # components times points or edges that are held at a time, so that they stay in cache
 _MASS_TOLERANCE, _MASS_ROUNDING = 1e-8, 1e-14  # of the logarithm of a least mass; the second is relative
 _MOST_CELLS, _MOST_HALVINGS = 1 << 13, 60  # of its branch and bound; where they are too few, the bound is less tight
@@ -433,7 +434,10 @@ def mixture_log_densities(mixtures: Sequence[Mixture], x: Floats) -> Floats:
         terms *= heights[rows, None]
         np.add.reduceat(terms, starts[first:last] - starts[first], axis=0, out=out[first:last])
     with np.errstate(divide="ignore"):
-        return np.log(out, out=out)
+        np.log(out, out=out)
+    for row in map(int, np.flatnonzero(out.max(axis=1, initial=-np.inf) < _FAINT)):
+        out[row] = mixtures[row].log_density(x)
+    return out
 
 
 def lower_bound_of_log_least_mass(low: Floats, high: Floats, radius: float) -> float:

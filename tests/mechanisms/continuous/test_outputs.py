@@ -323,3 +323,11 @@ def test_a_reference_that_is_infinite_at_both_ends() -> None:
     released = np.clip(ratio / law.scale, sampler.constants.b, sampler.constants.B)
     assert released.mean() == pytest.approx(1.0, abs=1e-6)
     assert law.divergence("tv") == pytest.approx(np.abs(ratio - released).mean() / 2.0, abs=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
+def test_a_batch_keeps_clients_whose_densities_are_below_every_float() -> None:
+    sampler = dc.OptimalSampler(interval_family(), epsilon=1.0)
+    far, near = dc.Mixture([1.0], [45.0]), dc.Mixture([1.0], [0.0])
+    alone, first = (float(np.ravel(sampler.output(p).divergence("tv"))[0]) for p in (far, [far, near]))
+    assert first == pytest.approx(alone, abs=0.01)
