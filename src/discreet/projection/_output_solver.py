@@ -42,7 +42,7 @@ from discreet.families import (
     log_ratios_at_nodes,
     refuse_masses_lost_in_rounding,
 )
-from discreet.projection._box import improve_slopes_by_newton
+from discreet.projection._box import improve_slopes_by_newton, solve_slopes_and_lifts
 from discreet.projection._output_law import (
     CutLines,
     OutputLaw,
@@ -75,6 +75,7 @@ SHARED_TOLERANCE = {1: 1e-8, 2: 1e-6, 3: 1e-4}
 MOST_SHARED_NODES = {1: 1 << 12, 2: 1 << 16, 3: 1 << 18}
 MONTE_CARLO_NODES = 1 << 16
 _SHARED_ROUNDS = 12
+_UNSOLVED = 1e-10  # by which an output distribution may miss a mass of one
 _LARGEST_LOG = 690.0
 _SMALLEST = 1e-300
 
@@ -393,6 +394,11 @@ class ManyClientsSolver:
                 lower, upper = constants.b * found.masses, constants.B * found.masses
                 better = improve_slopes_by_newton(client, np.where(np.isfinite(slope), slope, 1.0), lower, upper)
                 slope = np.where(np.isfinite(slope), better, slope)
+                released = np.clip(client * better[:, None], lower, upper).sum(axis=1)
+                rows = np.flatnonzero(np.isfinite(slope) & (np.abs(released - 1.0) > _UNSOLVED))
+                if rows.size:  # steep densities have so many kinks that Newton's method needs a better start
+                    again, lift = solve_slopes_and_lifts(client[rows], lower[rows], upper[rows])
+                    slope[rows] = np.where(lift == 0.0, again, slope[rows])
         law = replace(law, node_masses=found.masses, client_masses=client, slope=slope)
         output = np.divide(law.output_masses, found.masses, out=np.zeros_like(client), where=found.masses > 0.0)
         return replace(law, errors=errors + found.integral_errors(output), log_mass=law.log_mass + np.log(cut_mass))

@@ -327,7 +327,10 @@ def test_a_reference_that_is_infinite_at_both_ends() -> None:
 
 @pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 def test_a_batch_keeps_clients_whose_densities_are_below_every_float() -> None:
+    """Densities are so steep that a slope found by a few steps of Newton's method misses the mass by 0.5 %."""
     sampler = dc.OptimalSampler(interval_family(), epsilon=1.0)
-    far, near = dc.Mixture([1.0], [45.0]), dc.Mixture([1.0], [0.0])
-    alone, first = (float(np.ravel(sampler.output(p).divergence("tv"))[0]) for p in (far, [far, near]))
-    assert first == pytest.approx(alone, abs=0.01)
+    for centre in (38.0, 45.0, 100.0):
+        far, near = dc.Mixture([1.0], [centre]), dc.Mixture([1.0], [0.0])
+        alone, batch = (np.ravel(sampler.output(p).divergence("tv"))[0] for p in (far, [far, near]))
+        assert batch == pytest.approx(alone, abs=1e-6)
+        assert batch <= 1.0
