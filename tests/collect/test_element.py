@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import discreet as dc
+from discreet.client._protocol import client_name_in_collection
 from discreet.collect import open_store
 from discreet.collect._pages import Questions
 from discreet.survey import Number, Survey, SurveySampler, mean, shares
@@ -29,6 +30,12 @@ HOST = """<!doctype html><html lang="{lang}"><meta charset="utf-8"><title>A site
 globalThis.sent = [];
 document.querySelector("discreet-survey").addEventListener("discreet-sent", ({{ detail }}) => sent.push(detail));
 </script>"""
+ADD_ELEMENT = """([collector, agreement]) => {
+  const made = Object.assign(document.createElement("discreet-survey"), { lang: "en" });
+  made.setAttribute("collector", collector);
+  made.setAttribute("agreement", agreement);
+  document.querySelector("main").append(made);
+}"""
 LABELS = ["red", "green", "<b>blue</b>"]
 ASKED = {
     "title": "Which colour?",
@@ -199,15 +206,7 @@ def test_two_collectors_on_one_page_get_names_of_their_own_each_what_is_sent_to_
     )
     first, second = page.locator("discreet-survey").nth(0), page.locator("discreet-survey").nth(1)
     first.get_by_label("red").wait_for()
-    page.evaluate(
-        """([collector, agreement]) => {
-          const made = Object.assign(document.createElement("discreet-survey"), { lang: "en" });
-          made.setAttribute("collector", collector);
-          made.setAttribute("agreement", agreement);
-          document.querySelector("main").append(made);
-        }""",
-        [addresses[1], made["shared"].id],
-    )
+    page.evaluate(ADD_ELEMENT, [addresses[1], made["shared"].id])
     second.get_by_label("green").wait_for()
     for place, (element, colour) in enumerate(((first, "red"), (second, "green")), start=1):
         element.get_by_label(colour).check()
@@ -219,6 +218,35 @@ def test_two_collectors_on_one_page_get_names_of_their_own_each_what_is_sent_to_
         )
     assert [url for url, _ in posts] == [f"{address}/samples" for address in addresses]
     assert posts[0][1]["client"] != posts[1][1]["client"]
+
+
+@pytest.mark.slow
+def test_entries_of_an_earlier_version_are_for_one_collector(embed: Any, service: Any) -> None:
+    """A later agreement of the same round was asked again, and a second collector with the first agreement was sent the same name."""
+    collector, made = service
+    collection, secret = made["shared"].id, "5e" * 32
+    record: dict[str, Any] = {"discreet": 1, "secret": secret, "spoken": {f"{collection} 1": {"agreement": "1" * 64}}}
+    page = embed("shared")
+    page.evaluate("(text) => localStorage.setItem('discreet collector', text)", json.dumps(record))
+    page.reload()
+    page.get_by_label("red").check()
+    page.get_by_role("button", name="Randomise my answer").click()
+    page.get_by_text("has taken part in this round already").wait_for()
+    assert json.loads(page.evaluate("localStorage.getItem('discreet collector')")) == record  # nobody was answered
+    record["spoken"] = {f"{collection} 2": {"agreement": "1" * 64}}
+    page.evaluate("(text) => localStorage.setItem('discreet collector', text)", json.dumps(record))
+    page.reload()
+    page.get_by_label("red").wait_for()
+    page.evaluate(ADD_ELEMENT, [collector.address.replace("127.0.0.1", "localhost"), collection])
+    names = []
+    for element, colour in (
+        (page.locator("discreet-survey").nth(0), "red"),
+        (page.locator("discreet-survey").nth(1), "green"),
+    ):
+        element.get_by_label(colour).check()
+        element.get_by_role("button", name="Randomise my answer").click()
+        names.append(json.loads(element.locator("pre").inner_text())["client"])
+    assert names[0] == client_name_in_collection(collection, bytes.fromhex(secret)) != names[1]
 
 
 @pytest.mark.slow

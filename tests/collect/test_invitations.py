@@ -169,6 +169,35 @@ def test_a_link_that_is_opened_in_the_tab_of_another_is_read_too(browser: Any, f
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("earlier", [False, True])
+def test_a_token_is_put_beside_no_answer_that_was_drawn_for_another(browser: Any, folder: Path, earlier: bool) -> None:
+    """The first person has not sent their answer. The token of the second was sent with it."""
+    first, second = read_tokens(folder / "tokens.txt")[:2]
+    with running(folder) as collector, closing(new_context(browser)) as context:
+
+        def token_of_page(token: str) -> str:
+            page.goto("about:blank")
+            page.goto(f"{collector.address}/take-part#token={token}")
+            until(page, READY)
+            return str(page.locator("#token").input_value())
+
+        page = context.new_page()
+        token_of_page(first)
+        page.get_by_label("green").check()
+        page.locator("#draw").click()
+        page.wait_for_selector("#sample-card:not([hidden])")
+        record = json.loads(page.evaluate("localStorage.getItem('discreet collector')"))
+        if earlier:  # such a version did not note whose link was open
+            for entry in record["spoken"].values():
+                del entry["linkKey"]
+            page.evaluate("(text) => localStorage.setItem('discreet collector', text)", json.dumps(record))
+        assert token_of_page(second) == ""
+        assert page.locator("#send").is_disabled()
+        assert token_of_page(first) == ("" if earlier else first)
+        assert first not in page.evaluate("JSON.stringify(localStorage)")
+
+
+@pytest.mark.slow
 def test_a_link_opens_for_the_second_and_the_third_person_at_a_browser(browser: Any, folder: Path) -> None:
     """Their token is neither sent with the answer of the first nor lost when the page asks who takes part."""
     first, second, third = read_tokens(folder / "tokens.txt")[:3]

@@ -3,7 +3,7 @@
  * Without these bytes nobody can tell that two names in two collections belong to one person.
  *
  * A page of another site than the collector's adds the collector's address, as devices do: another collector that states the same collection
- * learns no name that is used there.
+ * learns no name that is used there. Names of earlier versions have no address (`participation.js`).
  */
 import { sha256 } from "../src/sha256.js";
 

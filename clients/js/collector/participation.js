@@ -3,6 +3,11 @@
  *
  * A client sends one sample in a round of a collection, under one of its agreements. So the first agreement is stored before anything is drawn,
  * and it stays. A page that is reloaded, or opened for a later agreement, finds it and draws under no other.
+ *
+ * On a page of another site, entries and names depend on the collector's address. Those of earlier versions do not, and do not say which collector
+ * they were made for. They go to the first collector that states their collection and to which the person then gives an answer. From then on they
+ * are for that collector, and for the collectors of the page's own site, which can read the record anyway. So a false first one learns the name that
+ * is used in this one collection, and the right one asks the person again, under another name. Entries of this version cannot be taken this way.
  */
 import { refuse } from "../src/errors.js";
 import { phrase } from "../page/catalogue.js";
@@ -32,8 +37,9 @@ export class Participation {
   }
 
   /**
-   * The entry of a round, {agreement, questions, key, at}; undefined if there is none. `agreement`, `questions`: the id and the digest under
-   * which the person takes part. `key`, `at`: the key of the sample and the time, once the service has answered.
+   * The entry of a round, {agreement, questions, linkKey, key, at}; undefined if there is none. `agreement`, `questions`: the id and the digest
+   * under which the person takes part. `linkKey`: the key that the sample has with the token of the link that was open at the draw, if one was.
+   * `key`, `at`: the key of the sample and the time, once the service has answered.
    */
   entryOf(collection, round) {
     return this.#read()?.spoken[this.#placeOf(collection, round)];
@@ -56,15 +62,19 @@ export class Participation {
     return new Set(Object.keys(this.#read()?.spoken ?? {}).map((place) => place.split(" ")[0])).size;
   }
 
-  /** Store the limit for the collection and the entry of this round. An entry that was stored first stays. Returns the entry. */
-  async commit(collection, round, agreement, limit, questions) {
+  /**
+   * Store the limit for the collection and the entry of this round, and return the entry. An entry that was stored first stays: if it is for
+   * another agreement, the person gives no answer, and nothing is stored.
+   */
+  async commit(collection, round, agreement, limit, questions, linkKey) {
     return this.#locks.request(this.#key, () => {
       const stored = this.#read() ?? { discreet: VERSION, secret: randomSecret(), spoken: {} };
-      stored.limits = { ...stored.limits, [this.#keyOf(collection)]: limit };
-      const place = this.#placeOf(collection, round);
-      stored.spoken[place] ??= { agreement, questions };
-      this.#write(stored);
-      return stored.spoken[place];
+      const place = this.#placeOf(collection, round, stored);
+      const entry = (stored.spoken[place] ??= { agreement, questions, linkKey });
+      if (entry.agreement !== agreement) return entry;
+      stored.limits = { ...stored.limits, [this.#keyOf(collection, stored)]: limit };
+      this.#write(this.#withHolder(stored, collection));
+      return entry;
     });
   }
 
@@ -72,8 +82,18 @@ export class Participation {
   async markReceived(collection, round, key, at) {
     return this.#locks.request(this.#key, () => {
       const stored = this.#read();
-      Object.assign(stored.spoken[this.#placeOf(collection, round)], { key, at });
-      this.#write(stored);
+      const entry = stored?.spoken[this.#placeOf(collection, round, stored)];
+      if (!entry) return; // deleted meanwhile, in another tab or by the browser
+      Object.assign(entry, { key, at });
+      this.#write(this.#withHolder(stored, collection));
+    });
+  }
+
+  /** Before a request leaves: keep what earlier versions noted about the collection for this collector. Returns the name that it may be sent. */
+  async claimName(collection) {
+    return this.#locks.request(this.#key, () => {
+      this.#write(this.#withHolder(this.#read() ?? refuse(phrase("was-deleted")), collection));
+      return this.clientName(collection);
     });
   }
 
@@ -81,8 +101,7 @@ export class Participation {
   async keepTicket(collection, ticket) {
     return this.#locks.request(this.#key, () => {
       const stored = this.#read();
-      stored.tickets = { ...stored.tickets, [this.#keyOf(collection)]: ticket };
-      this.#write(stored);
+      if (stored) this.#write({ ...stored, tickets: { ...stored.tickets, [this.#keyOf(collection, stored)]: ticket } });
     });
   }
 
@@ -92,16 +111,31 @@ export class Participation {
 
   /** The name of this browser in a collection that asks for no token. */
   clientName(collection) {
-    return nameIn(collection, this.#read().secret, "", this.#address);
+    const stored = this.#read() ?? refuse(phrase("was-deleted"));
+    return nameIn(collection, stored.secret, "", this.#addressIn(stored, collection));
   }
 
   /** What the record calls a collection. */
-  #keyOf(collection) {
-    return this.#address ? `${collection}@${this.#address}` : collection;
+  #keyOf(collection, stored = this.#read()) {
+    const address = this.#addressIn(stored, collection);
+    return address ? `${collection}@${address}` : collection;
   }
 
-  #placeOf(collection, round) {
-    return `${this.#keyOf(collection)} ${round}`;
+  #placeOf(collection, round, stored = this.#read()) {
+    return `${this.#keyOf(collection, stored)} ${round}`;
+  }
+
+  /** The address on which entries and names of the collection depend: none if this collector has, or may still take, those of earlier versions. */
+  #addressIn(stored, collection) {
+    const hasEntries = (key) => Object.keys(stored?.spoken ?? {}).some((place) => place.startsWith(`${key} `));
+    const holder = stored?.holders?.[collection];
+    const isFree = holder === undefined && hasEntries(collection) && !hasEntries(`${collection}@${this.#address}`);
+    return isFree || holder === this.#address ? "" : this.#address;
+  }
+
+  /** The record with a note of the only address that uses the entries without one, if this collector does and no other is noted. */
+  #withHolder(stored, collection) {
+    return this.#addressIn(stored, collection) ? stored : { ...stored, holders: { [collection]: this.#address, ...stored.holders } };
   }
 
   #read() {
@@ -140,7 +174,8 @@ function parseStored(text) {
     const stored = JSON.parse(text);
     const whole = stored.discreet === VERSION && /^[0-9a-f]{64}$/.test(stored.secret);
     const limits = Object.values(stored.limits ?? {}).every((limit) => Number.isFinite(limit) && limit > 0);
-    if (whole && limits && Object.values(stored.spoken).every(({ agreement }) => /^[0-9a-f]{64}$/.test(agreement))) return stored;
+    const holders = Object.values(stored.holders ?? {}).every((address) => typeof address === "string");
+    if (whole && limits && holders && Object.values(stored.spoken).every(({ agreement }) => /^[0-9a-f]{64}$/.test(agreement))) return stored;
   } catch {
     // refused below
   }

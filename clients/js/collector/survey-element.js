@@ -6,7 +6,8 @@
  *
  * The steps are those of /take-part. The agreement is stored, the budget is charged, and the sample is drawn and stored. The sample is shown with
  * the whole request, and a click sends it. The record and the budget are those of the embedding site, and each collector's entries are apart:
- * one that states another's collection learns no name that is used there. The collector has to allow the site: --allow-origin.
+ * one that states another's collection learns no name that is used there. Entries that earlier versions made are an exception
+ * (`participation.js`). The collector has to allow the site: --allow-origin.
  */
 import de from "../../../src/discreet/collect/pages/de.json";
 import en from "../../../src/discreet/collect/pages/en.json";
@@ -72,9 +73,7 @@ export class DiscreetSurvey extends HTMLElement {
     const questions = await loadQuestions(id, listed?.questions, this.#language, service);
     if (!terms.agreement) throw new Error(phrase("not-from-here", { problem: terms.problem }));
     if (value.enrolment) throw new Error(phrase("element-no-tokens"));
-    const earlier = new Participation(); // of /take-part on the same site, and of versions that noted no address
-    const shared = service.origin === location.origin || earlier.entryOf(value.collection, value.round)?.agreement === id;
-    const participation = shared ? earlier : new Participation({ address: service.href });
+    const participation = new Participation({ address: service.origin === location.origin ? "" : service.href }); // /take-part of the same site notes none
     this.#here = { id, service, terms, questions, collection: value, agreement: terms.agreement, round: value.round, participation };
     setNoun("answer");
     const entry = participation.entryOf(value.collection, value.round);
@@ -148,6 +147,7 @@ export class DiscreetSurvey extends HTMLElement {
       button.disabled = true;
       this.#problem.textContent = "";
       try {
+        if ((await participation.claimName(collection)) !== client) return await this.#open(); // another collector has claimed the name since it was shown
         const body = bodyOf(request, agreement);
         const found = await sendUntilAnswered(body, ({ attempt, problem, wait }) => (status.textContent = `${sentence(problem)} ${phrase("attempt", { attempt, wait: Math.ceil(wait) })}`), new AbortController().signal, service);
         await participation.markReceived(collection, round, request.key, new Date().toISOString());

@@ -309,10 +309,10 @@ async function draw(event) {
     const ownBudget = new Budget({ ...record, limit: known ?? total }); // an invalid limit is refused before anything is stored
     if (total !== known && known !== undefined) await ownBudget.raise(total, event);
     ownBudget.check(agreement, { round, part });
-    const entry = await participation.commit(collection, round, id, limit, here.questions?.digest);
+    const entry = await participation.commit(collection, round, id, limit, here.questions?.digest, linkKey());
     if (entry.agreement !== id) return location.reload(); // another tab was first, under another agreement
     showSample(await ownBudget.release(agreement, ownLaw, { round, part: { limit, questions: participation.questionsIn(collection) } }), entry);
-    linkToken = undefined;
+    if (isOfLink(entry)) linkToken = undefined;
     if (!field) showDevice();
     by("sample-heading").focus();
   } catch (error) {
@@ -321,6 +321,12 @@ async function draw(event) {
     showTotal();
   }
 }
+
+/** The key that the sample of this round has with the token of the link; undefined without a link. */
+const linkKey = () => linkToken && keyOf(linkToken, here.id, here.round);
+
+/** Whether the sample of an entry was sent with the token of the link, or drawn on a page that the same link had opened. */
+const isOfLink = (entry) => linkToken !== undefined && (entry.key ?? entry.linkKey) === linkKey();
 
 /** The whole request as it would be sent; null while a required token is missing. */
 function requestFor(answer) {
@@ -342,8 +348,7 @@ function showSample(answer, entry) {
   if (field) sayPhrase("kept-told", "kept-in-field");
   by("sample").dataset.sample = JSON.stringify(answer.sample);
   by("token-field").hidden = !enrolment;
-  const ofAnother = entry.at && linkToken && keyOf(linkToken, here.id, round) !== entry.key; // whoever opened the link has not sent this
-  if (enrolment && linkToken && !ofAnother) by("token").value = linkToken;
+  if (enrolment && isOfLink(entry)) by("token").value = linkToken; // otherwise the sample may be another person's
   const preview = () => {
     const body = requestFor(answer);
     by("send").disabled = !body;
