@@ -7,19 +7,21 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
-from discreet import LinearSampler, MollifierSampler, OptimalSampler, Simplex
+from discreet import LinearSampler, MollifierSampler, OptimalSampler, Pure, Simplex
 from discreet._base.numerics import float_rounded_up, product_rounded_up, stated_decimal, sum_rounded_up
 from discreet.accounting import (
     BoxProfile,
     compose,
     epsilon_from_renyi,
     epsilon_per_sample,
+    equal_share,
     profile_of,
     renyi,
     shuffled_delta,
 )
+from discreet.ledger import Budget
 from discreet.release import TOTAL
 from tests.soaking import examples
 
@@ -146,12 +148,20 @@ def test_a_profile_is_not_below_that_of_the_integers(kind: Any, k: int, epsilon:
         assert down <= mpmath.mpf(profile.lower_mass)
 
 
-@given(EPSILONS, st.integers(1, 10_000), st.floats(0.01, 1.0))
-def test_shares_of_a_pure_budget_add_up_to_no_more_than_it(total: float, n: int, alpha: float) -> None:
-    share = epsilon_per_sample(alpha=alpha, samples=n, epsilon=total, delta=0.0)
-    drawn, whole = (min(Fraction(one), Fraction(stated_decimal(one))) for one in (share, total))
-    assert drawn * n <= whole
-    assert Fraction(math.nextafter(share, math.inf)) * n > whole
+@given(EPSILONS | st.integers(1, 9999).map(lambda digits: digits / 1000), st.integers(1, 10_000))
+@example(0.01, 7)
+def test_the_share_of_a_pure_budget_is_the_largest_that_the_budget_allows(total: float, n: int) -> None:
+    """Budgets add up numbers as written; the draw takes the smaller of a number as written and as a float."""
+    budget = Budget(epsilon=total)
+
+    def fits(share: float) -> bool:
+        drawn, whole = (min(Fraction(one), Fraction(stated_decimal(one))) for one in (share, total))
+        return drawn * n <= whole and budget.allows(budget.spent([(BoxProfile(epsilon=share, alpha=0.5), n)]))
+
+    share = epsilon_per_sample(alpha=0.5, samples=n, epsilon=total, delta=0.0)
+    assert fits(share)
+    assert not fits(math.nextafter(share, math.inf))
+    assert equal_share(Pure(total), samples=n, bounds=Simplex(2).bounds) == Pure(share)
 
 
 @given(

@@ -67,3 +67,13 @@ def test_what_has_no_bracket_is_refused_or_starts_at_one_sample() -> None:
     for family, given, says in refused:
         with pytest.raises(dc.DiscreetError, match=says):
             minimax_risk(family, divergence="tv", **given)
+
+
+@pytest.mark.parametrize(
+    "family", [dc.Simplex(3), dc.DensityBand(np.ones_like, box=(0.0, 1.0), lower=0.0, upper=2.0, any_client=True)]
+)
+def test_a_wrong_number_of_samples_is_refused_for_every_family(family: Any) -> None:
+    wrong: list[Any] = [-3, 0, 1.5]
+    for samples in wrong:
+        with pytest.raises(dc.DiscreetError, match="samples = "):
+            minimax_risk(family, epsilon=1.0, divergence="tv", samples=samples)

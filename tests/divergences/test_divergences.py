@@ -537,6 +537,7 @@ def test_a_limit_is_a_number_above_minus_infinity(limit: Any) -> None:
         ("total_variation", "tv"),
         ("Total-Variation", "tv"),
         ("squared_hellinger", "hellinger"),
+        ("relative entropy", "kl"),
         ("chi_squared", "chi2"),
         ("alpha:0.50", "alpha:0.5"),
         ("Alpha:-1", "alpha:-1"),

@@ -3,6 +3,8 @@
 import json
 import math
 import pickle
+from datetime import date
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -195,6 +197,9 @@ def test_families_hold_domains() -> None:
         (lambda: dc.Interval(0, 1, cells=2).numbers([None]), "holds NaN"),
         (lambda: dc.Interval(0, 1, cells=2).numbers(["0.5"]), "not a list of numbers"),
         (lambda: dc.Interval(0, 1, cells=2).numbers([True]), "not a list of numbers"),
+        (lambda: dc.Interval(0, 1, cells=2).numbers([True, 2]), "not a list of numbers"),
+        (lambda: dc.Interval(0, 1, cells=2).numbers([[0.5, np.True_]]), "not a list of numbers"),
+        (lambda: dc.Interval(0, 1, cells=2).numbers(np.array([True, 1], dtype=object)), "not a list of numbers"),
         (lambda: dc.Interval(0, 1, cells=2).numbers([10**400]), "not a list of numbers"),
         (lambda: dc.Interval(0, 1, cells=2).numbers(0.5), "not a list"),  # type: ignore[arg-type]
         (lambda: dc.Band([1, 1], lower=0.5, upper=1.5, labels=["a", "b"], domain=dc.Numbers(2)), "both given"),
@@ -311,3 +316,18 @@ def test_numbers_beyond_the_outcomes_are_no_samples(domain: Any) -> None:
 def test_digested_labels_have_a_number_and_a_digest(size: Any, labels_digest: str, said: str) -> None:
     with pytest.raises(dc.DiscreetError, match=said):
         Digested(size, labels_digest)
+
+
+def test_cells_take_the_same_numbers_whether_others_are_an_error_or_not() -> None:
+    """Truth values are none, and numpy takes them for 0 and 1; decimals, which tables hold, are."""
+    interval = dc.Interval(0, 60, cells=4)
+    assert interval.find_numbers([True, Decimal("15.5"), 2]).tolist() == [-1, 1, 0]
+    assert interval.numbers([Decimal("15.5"), 2]).tolist() == [1, 0]
+
+
+def test_whether_labels_are_days_is_seen_before_millions_of_days_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    days = dc.Labels.days("2026-11-16", "2026-11-22")
+    assert days.first_day == date(2026, 11, 16)
+    monkeypatch.setattr(dc.Labels, "days", lambda first, last: pytest.fail("lists the days"))
+    for labels in (["0001-01-01", "9999-12-31"], ["2026-11-17", "2026-11-16"], ["2026-11-16", "x"], [1, 2]):
+        assert dc.Labels(labels).first_day is None

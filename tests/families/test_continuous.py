@@ -306,7 +306,7 @@ def test_tabulated_densities() -> None:
     assert family.bounds.upper == pytest.approx(2.0, rel=1e-12)
 
 
-@pytest.mark.parametrize("low", [15.0, 30.0, 36.0])
+@pytest.mark.parametrize("low", [33.0, 36.0])
 def test_laplace_draws_far_to_the_right_are_those_of_the_left_mirrored(low: float) -> None:
     """Beyond 36 scales all points were at the far end: the distribution function is 1 there, up to rounding."""
     left, right = (dc.LaplaceMixtures(box=box) for box in ((-45.0, -low), (low, 45.0)))

@@ -75,7 +75,7 @@ def test_the_vector_of_the_rfc() -> None:
 def test_the_keyed_vectors() -> None:
     key = bytes(range(64))
     assert compressed(plain_state(64), key, 128).hex() == KEYED_EMPTY
-    state = blake2b.keyed_state(key, b"", 64)
+    state = blake2b.keyed_hash_state(key, b"", 64)
     assert compressed(state, b"\0", 129).hex() == KEYED_ZERO
 
 
@@ -89,7 +89,7 @@ def test_the_keyed_vectors() -> None:
 def test_whole_words_hash_as_the_standard_library_has_it(key: bytes, person: bytes, content: list[int]) -> None:
     room = np.full(len(content) + blake2b.BLOCK, 7, dtype=np.uint64)
     room[: len(content)] = content
-    state = blake2b.keyed_state(key, person, 32)
+    state = blake2b.keyed_hash_state(key, person, 32)
     blake2b.absorb_message(state, room, len(content))
     expected = hashlib.blake2b(np.array(content, dtype="<u8").tobytes(), key=key, person=person, digest_size=32)
     assert state[:4].tobytes() == expected.digest()
@@ -144,8 +144,9 @@ def test_every_part_of_the_key_matters() -> None:
     assert pseudo_random_words_of_client(keys[0], "client", [3, 4], [1, 1]) != drawn[0]
     with pytest.raises(DiscreetError, match="round = 0"):
         secret.run_key("00" * 32, 0, QUESTION)
-    with pytest.raises(DiscreetError, match="64 hexadecimal digits"):
-        secret.run_key("00" * 31, 1, QUESTION)
+    for name in ("00" * 31, "zz" * 32, "ab " * 32, "0" * 63, "00" * 32 + "\n"):
+        with pytest.raises(DiscreetError, match="64 hexadecimal digits"):
+            secret.run_key(name, 1, QUESTION)
 
 
 NAMES = st.text(st.sampled_from("ab\0\1\2\ud800é"), max_size=3)

@@ -75,7 +75,7 @@ def test_extreme_clients_in_the_plane() -> None:
     family = dc.GaussianMixtures(2)
     sampler = dc.OptimalSampler(family, epsilon=0.7)
     alpha = family.bounds.alpha
-    panels = family.panels.cut_at_places(1, np.array([2.0 * math.pi * alpha]))
+    panels = family.panels.cut_at_points(1, np.array([2.0 * math.pi * alpha]))
     family.__dict__["panels"], family.__dict__["nodes"] = panels, family.nodes_of_panels(panels, 6)
 
     def sector(x: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -93,11 +93,11 @@ class _NotedImports(ABC):
         self.usual_import = builtins.__import__
         builtins.__import__ = self._note_import
 
-    def __exit__(self, *raised: object) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         builtins.__import__ = self.usual_import
         _NotedImports.one_body.release()
-        noted = {name: value for name, value in list(self._namespace.items()) if isinstance(value, _NotedName)}
-        self._make_noted_names_usable(noted)
+        homes = {name: value for name, value in list(self._namespace.items()) if isinstance(value, _NotedName)}
+        self._make_noted_names_usable(homes)
 
     def _note_import(
         self, name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
@@ -130,13 +130,13 @@ class imports_on_first_use(_NotedImports):  # it reads as a statement
         self._door["__dir__"] = lambda: sorted({*self._door["__all__"], *self._public_modules()})
 
     def _is_public_module(self, name: str) -> bool:
-        named = name.isidentifier() and not name.startswith("_")
-        return named and find_spec(f"{self._door['__name__']}.{name}") is not None
+        is_name = name.isidentifier() and not name.startswith("_")
+        return is_name and find_spec(f"{self._door['__name__']}.{name}") is not None
 
     def _public_modules(self) -> set[str]:
         from pkgutil import iter_modules  # loaded to list names alone
 
-        return {found.name for found in iter_modules(self._door["__path__"]) if not found.name.startswith("_")}
+        return {module.name for module in iter_modules(self._door["__path__"]) if not module.name.startswith("_")}
 
     def _make_module_getattr(self, homes: Mapping[str, _NotedName]) -> Callable[[str], Any]:
         """The `__getattr__` of the door."""
@@ -221,16 +221,16 @@ _ADVISED = {"discreet.numerics": "discreet.privacy"}
 
 def moved_module_name(old: str) -> str | None:
     """The present name of a moved module, or of a module inside one; None for others."""
-    for moved, target in MOVED.items():
-        if old == moved or old.startswith(f"{moved}."):
-            return target + old.removeprefix(moved)
+    for package, target in MOVED.items():
+        if old == package or old.startswith(f"{package}."):
+            return target + old.removeprefix(package)
     return None
 
 
 def warn_of_moved_module(old: str) -> None:
     """Warn that a module has moved, with its new name."""
-    advised = _ADVISED.get(old) or moved_module_name(old)
-    warnings.warn(f"{old} is now {advised}; the old name goes with the next release", FutureWarning, stacklevel=2)
+    new = _ADVISED.get(old) or moved_module_name(old)
+    warnings.warn(f"{old} is now {new}; the old name goes with the next release", FutureWarning, stacklevel=2)
 
 
 class _MovedLoader(InspectLoader, Loader):
@@ -249,8 +249,8 @@ class _MovedLoader(InspectLoader, Loader):
         module.__spec__ = self._spec  # the import system has replaced it by that of the old name
 
     def is_package(self, fullname: str) -> bool:
-        found = find_spec(self._target)
-        return found is not None and found.submodule_search_locations is not None
+        spec = find_spec(self._target)
+        return spec is not None and spec.submodule_search_locations is not None
 
     def get_code(self, fullname: str) -> CodeType | None:
         loader = self._loader_of_new_module()
@@ -261,8 +261,8 @@ class _MovedLoader(InspectLoader, Loader):
         return None if loader is None else loader.get_source(self._target)
 
     def _loader_of_new_module(self) -> InspectLoader | None:
-        found = find_spec(self._target)
-        return found.loader if found is not None and isinstance(found.loader, InspectLoader) else None
+        spec = find_spec(self._target)
+        return spec.loader if spec is not None and isinstance(spec.loader, InspectLoader) else None
 
 
 class _MovedModules(MetaPathFinder):
@@ -271,11 +271,11 @@ class _MovedModules(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        present = moved_module_name(fullname)
-        if present is None or find_spec(present) is None:
+        new = moved_module_name(fullname)
+        if new is None or find_spec(new) is None:
             return None
         warn_of_moved_module(fullname)
-        loader = _MovedLoader(present)
+        loader = _MovedLoader(new)
         return ModuleSpec(fullname, loader, is_package=loader.is_package(fullname))
 
 
@@ -333,7 +333,7 @@ def accept_renamed_keywords(**names: str) -> Callable[[Callable[_Arguments, _Res
 
 def getattr_for_old_names(module: str, names: dict[str, str]) -> Callable[[str], Any]:
     """The `__getattr__` of a module for old names of its functions, before the one that it has already."""
-    others = vars(sys.modules[module]).get("__getattr__")
+    fallback = vars(sys.modules[module]).get("__getattr__")
 
     def get_renamed_attribute(name: str) -> Any:
         if name in names:
@@ -344,8 +344,8 @@ def getattr_for_old_names(module: str, names: dict[str, str]) -> Callable[[str],
                 stacklevel=2,
             )
             return getattr(sys.modules[module], new)
-        if others is not None:
-            return others(name)
+        if fallback is not None:
+            return fallback(name)
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
     return get_renamed_attribute
@@ -353,36 +353,36 @@ def getattr_for_old_names(module: str, names: dict[str, str]) -> Callable[[str],
 
 _WORKERS = re.compile(r"polars-\d|tokio-|async-exec")  # what polars calls its threads
 
-_used = False  # whether this package has used polars
-_noted = False  # whether its threads were running at the latest fork
-_lost = False  # whether they were running in a process from which this one was forked
+_has_used_polars = False  # whether this package has used polars
+_polars_ran_at_fork = False  # whether its threads were running at the latest fork
+_lost_polars_threads = False  # whether they were running in a process from which this one was forked
 
 
 def refuse_polars_after_fork() -> None:
     """Raise an error in a child that would hang. Called before polars is used."""
-    global _used
-    if _lost:
+    global _has_used_polars
+    if _lost_polars_threads:
         from discreet.errors import DiscreetError
 
         raise DiscreetError(
             "this process was forked after polars had started its threads, which a fork does not copy: the engine would hang here; "
             "start workers afresh, with multiprocessing.get_context('spawn') or 'forkserver', or fork before the first release"
         )
-    _used = True
+    _has_used_polars = True
 
 
 def _note_running_polars_threads() -> None:
-    global _noted
+    global _polars_ran_at_fork
     try:
         names = [path.read_text(errors="replace") for path in Path("/proc/self/task").glob("*/comm")]
     except OSError:  # a thread has ended meanwhile
         names = []
-    _noted = any(map(_WORKERS.match, names)) if names else _used
+    _polars_ran_at_fork = any(map(_WORKERS.match, names)) if names else _has_used_polars
 
 
 def _mark_polars_threads_lost() -> None:
-    global _lost
-    _lost = _lost or _noted
+    global _lost_polars_threads
+    _lost_polars_threads = _lost_polars_threads or _polars_ran_at_fork
 
 
 _LONGEST_WAIT = 60.0  # seconds; if the forking thread is itself in the way of an import, nothing is gained by more
@@ -392,23 +392,23 @@ _importing_threads: set[int] = set()
 @contextmanager
 def making_forks_wait_for_imports() -> Iterator[None]:
     """Forks in other threads wait for the end of the imports in the body: a child could neither finish them nor import the same anew."""
-    me = get_ident()
-    if me in _importing_threads:
+    thread = get_ident()
+    if thread in _importing_threads:
         yield
         return
     if active_count() > 1:  # a fork that waits has called its first handlers: these two must not add theirs meanwhile
         import concurrent.futures.thread  # noqa: F401
         import logging  # noqa: F401
-    _importing_threads.add(me)
+    _importing_threads.add(thread)
     try:
         yield
     finally:
-        _importing_threads.discard(me)
+        _importing_threads.discard(thread)
 
 
 def _wait_for_imports_of_other_threads() -> None:
-    latest = monotonic() + _LONGEST_WAIT
-    while _importing_threads - {get_ident()} and monotonic() < latest:
+    deadline = monotonic() + _LONGEST_WAIT
+    while _importing_threads - {get_ident()} and monotonic() < deadline:
         sleep(0.001)
 
 

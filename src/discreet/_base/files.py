@@ -42,9 +42,9 @@ def error_reason(error: Exception) -> str:
 
 
 @contextmanager
-def translating_read_errors(name: str, what: str, *also: type[Exception]) -> Iterator[None]:
-    """Turn errors of reading outside data (`also`: those of a library) into a `DiscreetError` with their first line."""
-    problems: tuple[type[Exception], ...] = (*also, ValueError, KeyError, MemoryError, OverflowError)
+def translating_read_errors(name: str, what: str, *library_errors: type[Exception]) -> Iterator[None]:
+    """Turn errors of reading outside data (`library_errors`: those of a library) into a `DiscreetError` with their first line."""
+    problems: tuple[type[Exception], ...] = (*library_errors, ValueError, KeyError, MemoryError, OverflowError)
     try:
         yield
     except DiscreetError:

@@ -19,7 +19,7 @@ from discreet.errors import DiscreetError
 
 LawLike = ArrayLike | Mapping[Any, Any] | Sequence[Mapping[Any, Any]]
 """Numbers, one for each outcome on the last axis; or numbers by label."""
-Places = Callable[[Sequence[Any]], NDArray[np.int64]]
+LabelLookup = Callable[[Sequence[Any]], NDArray[np.int64]]
 """The outcome number of each label; an error for one that is not in the domain."""
 
 
@@ -35,18 +35,18 @@ def split_labels_from_numbers(values: Any, name: str) -> LabelledValues | None:
     """The labels and numbers of one dict, Series or frame; None for values without labels."""
     if isinstance(values, Mapping):
         return LabelledValues(tuple(values), _dict_as_number_array(values, name))
-    labels = _names_of_last_axis(values)
-    if labels is None or _is_default_index(labels):
+    names = _names_of_last_axis(values)
+    if names is None or _is_default_index(names):
         return None
-    found = tuple(labels)
+    labels = tuple(names)
     try:
-        repeated = len(set(found)) < len(found)
+        has_repeats = len(set(labels)) < len(labels)
     except TypeError:
         raise DiscreetError(f"the labels of {name} cannot be looked up; use texts or numbers") from None
-    if repeated:
-        twice = next(label for place, label in enumerate(found) if label in found[:place])
-        raise DiscreetError(f"{name} has the label {twice!r} twice; add up what belongs together")
-    return LabelledValues(found, _as_number_array(values, name))
+    if has_repeats:
+        label = next(label for position, label in enumerate(labels) if label in labels[:position])
+        raise DiscreetError(f"{name} has the label {label!r} twice; add up what belongs together")
+    return LabelledValues(labels, _as_number_array(values, name))
 
 
 def carries_labels(values: Any) -> bool:
@@ -81,25 +81,25 @@ def iterates_over_column_names(values: Any) -> bool:
     )
 
 
-def values_in_outcome_order(values: Any, size: int, places: Places, name: str, missing: float = 0.0) -> Any:
+def values_in_outcome_order(values: Any, size: int, lookup: LabelLookup, name: str, missing: float = 0.0) -> Any:
     """Labelled values as an array (..., size) in the order of the outcomes; values without labels unchanged."""
     if isinstance(values, (list, tuple)) and values and not isinstance(values[0], (numbers.Number, np.generic, str)):
-        if not any(carries_labels(one) for one in values):
+        if not any(carries_labels(entry) for entry in values):
             return values
         return _stack_arrays(
-            [values_in_outcome_order(one, size, places, f"{name}[{i}]", missing) for i, one in enumerate(values)],
+            [values_in_outcome_order(entry, size, lookup, f"{name}[{i}]", missing) for i, entry in enumerate(values)],
             0,
             name,
         )
-    found = split_labels_from_numbers(values, name)
-    if found is None:
-        _refuse_ambiguous_index(values, places, name)
+    labelled = split_labels_from_numbers(values, name)
+    if labelled is None:
+        _refuse_ambiguous_index(values, lookup, name)
         return values
-    whole = found.values.dtype.kind in "iu" and not missing
-    dtype = found.values.dtype if whole or found.values.dtype.kind == "f" else np.float64
-    ordered = np.full((*found.values.shape[:-1], size), missing, dtype=dtype)
+    is_whole = labelled.values.dtype.kind in "iu" and not missing
+    dtype = labelled.values.dtype if is_whole or labelled.values.dtype.kind == "f" else np.float64
+    ordered = np.full((*labelled.values.shape[:-1], size), missing, dtype=dtype)
     try:
-        ordered[..., places(found.labels)] = found.values
+        ordered[..., lookup(labelled.labels)] = labelled.values
     except DiscreetError as error:
         raise DiscreetError(f"{name} has {error}") from None
     return ordered
@@ -116,20 +116,20 @@ def align_laws(p: Any, q: Any) -> tuple[Any, Any]:
                 f"{other} has labels and {name} has none: which of its entries belong to which is not known; give both labels, or "
                 "neither, in one order"
             )
-    index = {label: place for place, label in enumerate(names[0] | names[1])}
+    index = {label: position for position, label in enumerate(names[0] | names[1])}
 
-    def places_of_labels(labels: Sequence[Any]) -> NDArray[np.int64]:
+    def positions_of_labels(labels: Sequence[Any]) -> NDArray[np.int64]:
         return np.array([index[label] for label in labels], dtype=np.int64)
 
-    return values_in_outcome_order(p, len(index), places_of_labels, "p"), values_in_outcome_order(
-        q, len(index), places_of_labels, "q"
+    return values_in_outcome_order(p, len(index), positions_of_labels, "p"), values_in_outcome_order(
+        q, len(index), positions_of_labels, "q"
     )
 
 
 def _labels_of_values(values: Any) -> list[Any]:
     """All labels of values, themselves or in a list."""
     if isinstance(values, (list, tuple)) and values and not isinstance(values[0], (numbers.Number, np.generic, str)):
-        return [label for one in values for label in _labels_of_values(one)]
+        return [label for entry in values for label in _labels_of_values(entry)]
     if not carries_labels(values):
         return []
     return list(values if isinstance(values, Mapping) else _names_of_last_axis(values))
@@ -139,7 +139,7 @@ def _dict_as_number_array(values: Mapping[Any, Any], name: str) -> NDArray[Any]:
     """The values of a dict as (..., m): numbers for one client, lists of equal length for many."""
     if not values:
         raise DiscreetError(f"{name} is an empty dict; name at least one outcome")
-    return _stack_arrays([_as_number_array(one, name) for one in values.values()], -1, name)
+    return _stack_arrays([_as_number_array(entry, name) for entry in values.values()], -1, name)
 
 
 def _stack_arrays(parts: Iterable[Any], axis: int, name: str) -> NDArray[Any]:
@@ -155,7 +155,7 @@ def _as_number_array(values: Any, name: str) -> NDArray[Any]:
         raise DiscreetError(f"{name} is a masked array, whose hidden values would be used; fill it first")
     try:
         array = np.asarray(values)
-        if array.dtype.kind == "O" and all(isinstance(one, numbers.Real) for one in array.flat):
+        if array.dtype.kind == "O" and all(isinstance(entry, numbers.Real) for entry in array.flat):
             array = array.astype(np.float64)
     except (TypeError, ValueError, OverflowError, RuntimeError):
         raise DiscreetError(f"{name} is not an array of numbers that a float can hold") from None
@@ -169,15 +169,15 @@ def _names_of_last_axis(values: Any) -> Any:
     if not hasattr(values, "__array__"):
         return None
     for attribute in ("column_names", "columns", "index"):
-        found = _noncallable_attribute(values, attribute)
-        if found is not None:
-            return found
+        names = _noncallable_attribute(values, attribute)
+        if names is not None:
+            return names
     return None
 
 
 def _noncallable_attribute(values: Any, name: str) -> Any:
-    found = getattr(values, name, None)
-    return None if found is None or callable(found) else found
+    attribute = getattr(values, name, None)
+    return None if attribute is None or callable(attribute) else attribute
 
 
 def _is_default_index(names: Any) -> bool:
@@ -187,21 +187,21 @@ def _is_default_index(names: Any) -> bool:
     ) == len(names)
 
 
-def _refuse_ambiguous_index(values: Any, places: Places, name: str) -> None:
+def _refuse_ambiguous_index(values: Any, lookup: LabelLookup, name: str) -> None:
     """Reject a default index whose numbers are also labels of other outcomes: both readings would be possible."""
     names = _names_of_last_axis(values)
     if names is None:
         return
-    for place, label in enumerate(names):
-        if _place_of_label_or_none(places, label) not in (None, place):
+    for position, label in enumerate(names):
+        if _outcome_of_label_or_none(lookup, label) not in (None, position):
             raise DiscreetError(
                 f"{name} has the default index, and {label} is also the label of another outcome; give it the labels as its "
                 "index, or pass .to_numpy() for the order of the outcomes"
             )
 
 
-def _place_of_label_or_none(places: Places, label: Hashable) -> int | None:
+def _outcome_of_label_or_none(lookup: LabelLookup, label: Hashable) -> int | None:
     try:
-        return int(places([label])[0])
+        return int(lookup([label])[0])
     except DiscreetError:
         return None

@@ -98,12 +98,12 @@ def exp_lower(epsilon: float | decimal.Decimal) -> Fraction:
     Raises:
         DiscreetError: for what is not a number of at least 0.
     """
-    exact = decimal.Decimal(_require_number("epsilon", epsilon))
-    if exact.is_nan() or exact < 0:  # a comparison with NaN would raise decimal's own error
+    exponent = decimal.Decimal(_require_number("epsilon", epsilon))
+    if exponent.is_nan() or exponent < 0:  # a comparison with NaN would raise decimal's own error
         raise DiscreetError(f"epsilon = {epsilon} is not a number of at least 0; e^epsilon would be less than 1")
     with decimal.localcontext(_CONTEXT):
-        rounded = min(exact, decimal.Decimal(LARGEST_EXPONENT)).exp()
-        return max(Fraction(1), Fraction(rounded.next_minus()))
+        power = min(exponent, decimal.Decimal(LARGEST_EXPONENT)).exp()
+        return max(Fraction(1), Fraction(power.next_minus()))
 
 
 def exp_upper(epsilon: float) -> Fraction:
@@ -118,11 +118,11 @@ def exp_upper(epsilon: float) -> Fraction:
     Raises:
         DiscreetError: for what is not a number of at most 10^5.
     """
-    finite = _require_number("epsilon", epsilon)
-    if not math.isfinite(finite) or not -_LARGEST_WRITTEN <= finite <= _LARGEST_WRITTEN:
-        raise DiscreetError(f"epsilon = {finite} is not a finite number of at most {_LARGEST_WRITTEN:,}")
+    exponent = _require_number("epsilon", epsilon)
+    if not math.isfinite(exponent) or not -_LARGEST_WRITTEN <= exponent <= _LARGEST_WRITTEN:
+        raise DiscreetError(f"epsilon = {exponent} is not a finite number of at most {_LARGEST_WRITTEN:,}")
     with decimal.localcontext(_CONTEXT):
-        return Fraction(decimal.Decimal(finite).exp().next_plus())
+        return Fraction(decimal.Decimal(exponent).exp().next_plus())
 
 
 def exp_nearest(exponent: float) -> float:
@@ -180,8 +180,8 @@ def product_rounded_down_and_capped(values: NDArray[np.int64], factor: Fraction,
     mantissa = (factor.numerator << (64 - shift)) // factor.denominator
     high, low = _wide_product(values.astype(np.uint64), mantissa)
     fits = high <= np.uint64(cap >> shift)
-    carried = low >> np.uint64(64 - shift) if shift else np.zeros_like(low)
-    product = (np.where(fits, high, np.uint64(0)) << np.uint64(shift)) | carried
+    carry = low >> np.uint64(64 - shift) if shift else np.zeros_like(low)
+    product = (np.where(fits, high, np.uint64(0)) << np.uint64(shift)) | carry
     return np.where(fits, np.minimum(product, np.uint64(cap)), np.uint64(cap)).astype(np.int64)
 
 
@@ -228,20 +228,20 @@ def product_rounded_up(factor: float, counts: NDArray[np.int64]) -> NDArray[np.f
     The factor is cut into two halves of 26 bits (Veltkamp), whose products with a count are exact. Their sum is rounded, and the rounding
     error is known exactly (Dekker).
     """
-    many = counts.astype(np.float64)
+    floats = counts.astype(np.float64)
     if factor < 1e-280:  # the lower half could underflow
-        return np.where(many == 0.0, 0.0, np.nextafter(factor * many, np.inf))
-    cut = 134217729.0 * factor
-    upper = cut - (cut - factor)
-    return sum_rounded_up(upper * many, (factor - upper) * many)
+        return np.where(floats == 0.0, 0.0, np.nextafter(factor * floats, np.inf))
+    scaled = 134217729.0 * factor
+    upper = scaled - (scaled - factor)
+    return sum_rounded_up(upper * floats, (factor - upper) * floats)
 
 
 def sum_rounded_up(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
     """The least floats that are at least first + second (Knuth's sum gives the exact rounding error)."""
     total = first + second
     part = total - first
-    left = (first - (total - part)) + (second - part)
-    return np.where(left > 0.0, np.nextafter(total, np.inf), total)
+    error = (first - (total - part)) + (second - part)
+    return np.where(error > 0.0, np.nextafter(total, np.inf), total)
 
 
 def float_rounded_up(exact: Fraction) -> float:

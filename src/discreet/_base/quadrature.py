@@ -61,14 +61,14 @@ class Panels:
         """(n,) volumes in coordinate space."""
         return np.asarray(np.prod(self.upper - self.lower, axis=1))
 
-    def __getitem__(self, which: NDArray[np.bool_] | NDArray[np.intp]) -> "Panels":
-        return Panels(self.lower[which], self.upper[which])
+    def __getitem__(self, key: NDArray[np.bool_] | NDArray[np.intp]) -> "Panels":
+        return Panels(self.lower[key], self.upper[key])
 
     def nodes_and_weights(self, order: int) -> tuple[Floats, Floats]:
         """Gauss-Legendre nodes (n, order^dim, dim) and weights (n, order^dim) of every panel."""
-        places, weights = tensor_rule(order, self.dim)
+        unit_nodes, weights = tensor_rule(order, self.dim)
         width = self.upper - self.lower
-        return self.lower[:, None, :] + width[:, None, :] * places, np.prod(width, axis=1)[:, None] * weights
+        return self.lower[:, None, :] + width[:, None, :] * unit_nodes, np.prod(width, axis=1)[:, None] * weights
 
     def split_every_panel(self, ways: int) -> "Panels":
         """Every panel cut into `ways` equal parts along each axis: ways^dim panels for each, in consecutive rows."""
@@ -86,13 +86,13 @@ class Panels:
         low_upper[rows, axis], high_lower[rows, axis] = middle, middle
         return Panels(np.vstack([self.lower, high_lower]), np.vstack([low_upper, self.upper]))
 
-    def cut_at_places(self, axis: int, places: Floats) -> "Panels":
+    def cut_at_points(self, axis: int, points: Floats) -> "Panels":
         """Panels cut in two wherever one of the places lies inside them along the axis."""
         panels = self
-        for place in places:
-            across = (panels.lower[:, axis] < place) & (place < panels.upper[:, axis])
+        for point in points:
+            across = (panels.lower[:, axis] < point) & (point < panels.upper[:, axis])
             below, above = panels[across], panels[across]
-            below.upper[:, axis], above.lower[:, axis] = place, place
+            below.upper[:, axis], above.lower[:, axis] = point, point
             panels = panels[~across].concat(below).concat(above)
         return panels
 
@@ -132,14 +132,14 @@ def integral_errors_on_unit_cube(values: Floats, order: int, dim: int, fast: flo
             else np.full(len(values), np.inf)
         )
     cube = values.reshape((len(values),) + (order,) * dim)
-    few = max(2, order // 3)
-    by_power = np.log(2.0) / np.log((order - 0.5) / (order - 0.5 - few))
+    count = max(2, order // 3)
+    power_exponent = np.log(2.0) / np.log((order - 0.5) / (order - 0.5 - count))
     for axis in range(1, dim + 1):
-        found = np.square(np.tensordot(cube, _last_legendre_coefficients_matrix(order, 2 * few), axes=(axis, 0)))
-        size = np.sqrt(found.reshape(len(values), -1, 2 * few).mean(axis=1))  # over the lines along this axis
-        top, middle = size[:, :few].max(axis=1), size[:, few:].max(axis=1)
+        squares = np.square(np.tensordot(cube, _last_legendre_coefficients_matrix(order, 2 * count), axes=(axis, 0)))
+        rms = np.sqrt(squares.reshape(len(values), -1, 2 * count).mean(axis=1))  # over the lines along this axis
+        top, middle = rms[:, :count].max(axis=1), rms[:, count:].max(axis=1)
         decay = np.divide(top, middle, out=np.ones_like(top), where=middle > top)
-        total += top * decay ** np.where(decay > fast, by_power, (order + 1) / few)
+        total += top * decay ** np.where(decay > fast, power_exponent, (order + 1) / count)
     return total
 
 
@@ -154,9 +154,9 @@ def gauss_rule(order: int) -> tuple[Floats, Floats]:
 def tensor_rule(order: int, dim: int) -> tuple[Floats, Floats]:
     """Nodes (order^dim, dim) and weights (order^dim,) on the unit cube."""
     nodes, weights = gauss_rule(order)
-    places = np.stack(np.meshgrid(*[nodes] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
+    points = np.stack(np.meshgrid(*[nodes] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
     masses = np.stack(np.meshgrid(*[weights] * dim, indexing="ij"), axis=-1).reshape(-1, dim).prod(axis=1)
-    return places, masses
+    return points, masses
 
 
 @cache
@@ -173,8 +173,8 @@ def _end_values_matrix(order: int) -> Floats:
     """The map (order, 2) from values on a line to the values of their polynomial near its two ends."""
     nodes, _ = gauss_rule(order)
     basis = np.linalg.inv(np.polynomial.legendre.legvander(2.0 * nodes - 1.0, order - 1))
-    near = np.polynomial.legendre.legvander(2.0 * np.array([_INSIDE, 1.0 - _INSIDE]) - 1.0, order - 1)
-    return np.ascontiguousarray((near @ basis).T)
+    ends = np.polynomial.legendre.legvander(2.0 * np.array([_INSIDE, 1.0 - _INSIDE]) - 1.0, order - 1)
+    return np.ascontiguousarray((ends @ basis).T)
 
 
 def subdivide_breaks(breaks: Floats, width: float, most: int = 4096) -> Floats:
@@ -216,19 +216,21 @@ def refine_and_integrate_by_panel(
     """
     order, most = ORDER[panels.dim], max(2 * len(panels), 1 << 12)
 
-    def integrals_and_errors_of_panels(some: Panels) -> tuple[Floats, Floats]:
-        t, weights = some.nodes_and_weights(order)
+    def integrals_and_errors_of_panels(subset: Panels) -> tuple[Floats, Floats]:
+        t, weights = subset.nodes_and_weights(order)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # then the integral is infinite or NaN
             values = element(t)
-            errors = some.integral_errors(values, order, fast)
+            errors = subset.integral_errors(values, order, fast)
             if ends:
-                width = some.upper - some.lower
-                inside = np.stack([some.lower + _INSIDE * width, some.upper - _INSIDE * width], axis=1)
-                inside = np.where(
-                    (inside > some.lower[:, None]) & (inside < some.upper[:, None]), inside, t[:, [0, -1]]
+                width = subset.upper - subset.lower
+                ends_inside = np.stack([subset.lower + _INSIDE * width, subset.upper - _INSIDE * width], axis=1)
+                ends_inside = np.where(
+                    (ends_inside > subset.lower[:, None]) & (ends_inside < subset.upper[:, None]),
+                    ends_inside,
+                    t[:, [0, -1]],
                 )
-                apart = np.abs(element(inside) - values @ _end_values_matrix(order)).sum(axis=1)
-                errors = errors + gauss_rule(order)[0][0] * width[:, 0] * np.where(np.isfinite(apart), apart, 0.0)
+                jumps = np.abs(element(ends_inside) - values @ _end_values_matrix(order)).sum(axis=1)
+                errors = errors + gauss_rule(order)[0][0] * width[:, 0] * np.where(np.isfinite(jumps), jumps, 0.0)
             return np.sum(values * weights, axis=1), errors
 
     integrals, errors = integrals_and_errors_of_panels(panels)
@@ -238,20 +240,20 @@ def refine_and_integrate_by_panel(
             total, error = float(integrals.sum()), float(errors.sum())
         if error <= tolerance * total or len(panels) > most or not np.isfinite(total):
             return panels, owner, integrals, errors
-        bad = panels_to_refine(errors, 0.5 * tolerance * total) & panels.wide_enough_to_split
-        if not bad.any():
+        to_split = panels_to_refine(errors, 0.5 * tolerance * total) & panels.wide_enough_to_split
+        if not to_split.any():
             return panels, owner, integrals, errors
-        new = panels[bad].split_every_panel(2)
-        fresh = integrals_and_errors_of_panels(new)
-        owner = np.concatenate([owner[~bad], np.repeat(owner[bad], len(new) // int(bad.sum()))])
-        panels = panels[~bad].concat(new)
-        integrals = np.concatenate([integrals[~bad], fresh[0]])
-        errors = np.concatenate([errors[~bad], fresh[1]])
+        pieces = panels[to_split].split_every_panel(2)
+        new_integrals, new_errors = integrals_and_errors_of_panels(pieces)
+        owner = np.concatenate([owner[~to_split], np.repeat(owner[to_split], len(pieces) // int(to_split.sum()))])
+        panels = panels[~to_split].concat(pieces)
+        integrals = np.concatenate([integrals[~to_split], new_integrals])
+        errors = np.concatenate([errors[~to_split], new_errors])
 
 
-def panels_to_refine(errors: Floats, allowed: float) -> NDArray[np.bool_]:
-    """The fewest panels to refine so that the errors of the rest add up to at most `allowed`."""
+def panels_to_refine(errors: Floats, budget: float) -> NDArray[np.bool_]:
+    """The fewest panels to refine so that the errors of the rest add up to at most `budget`."""
     order = np.argsort(errors)
-    chosen = np.zeros(len(errors), dtype=bool)
-    chosen[order[np.searchsorted(np.cumsum(errors[order]), allowed, side="right") :]] = True
-    return chosen
+    mask = np.zeros(len(errors), dtype=bool)
+    mask[order[np.searchsorted(np.cumsum(errors[order]), budget, side="right") :]] = True
+    return mask

@@ -126,11 +126,13 @@ class PrivacyLoss:
         above = slice(low, None)  # on the piece below that value delta = S - e^eps T, with these sums
         mass = math.fsum(self.masses[above])
         weighted = math.fsum(self.masses[above] * np.exp(self.values[low] - self.values[above]))
-        found = float(self.values[low]) + math.log(max((mass + self.certain - target / ROUNDED_UP) / weighted, 1e-300))
-        found, step = max(found, 0.0), 1e-15 * max(1.0, abs(found))
-        while self._delta_at_epsilon(found) > target:
-            found, step = found + step, 2.0 * step
-        return min(found, float(self.values[-1]))
+        epsilon = float(self.values[low]) + math.log(
+            max((mass + self.certain - target / ROUNDED_UP) / weighted, 1e-300)
+        )
+        epsilon, step = max(epsilon, 0.0), 1e-15 * max(1.0, abs(epsilon))
+        while self._delta_at_epsilon(epsilon) > target:
+            epsilon, step = epsilon + step, 2.0 * step
+        return min(epsilon, float(self.values[-1]))
 
     def _delta_at_epsilon(self, epsilon: float) -> float:
         above = self.values > epsilon
@@ -157,10 +159,10 @@ def loss_of_two_releases(first: PrivacyLoss, second: PrivacyLoss) -> PrivacyLoss
     masses = _add_largest_rounding_error(np.multiply.outer(first.masses, second.masses).ravel(), 1)
     order = np.argsort(values, kind="stable")
     attained = first.attained and second.attained
-    both = PrivacyLoss(
+    loss = PrivacyLoss(
         values[order], masses[order], attained, probability_of_either_event(first.certain, second.certain)
     )
-    return _coarsen_loss(both, MOST_KEPT)
+    return _coarsen_loss(loss, MOST_KEPT)
 
 
 def _coarsen_loss(loss: PrivacyLoss, most: int) -> PrivacyLoss:
@@ -172,8 +174,8 @@ def _coarsen_loss(loss: PrivacyLoss, most: int) -> PrivacyLoss:
     low = loss.values[np.argmax(below > _TAIL)]
     high = loss.values[len(above) - 1 - int(np.argmax(above[::-1] > _TAIL))]
     grid = np.unique(np.append(np.linspace(low, high, most - 1), loss.largest))
-    place = np.searchsorted(grid, loss.values, side="left")
-    masses = np.bincount(place, weights=loss.masses, minlength=len(grid)).astype(np.float64)
+    grid_index = np.searchsorted(grid, loss.values, side="left")
+    masses = np.bincount(grid_index, weights=loss.masses, minlength=len(grid)).astype(np.float64)
     return PrivacyLoss(
         grid, _add_largest_rounding_error(masses, len(loss.masses)), attained=False, certain=loss.certain
     )
@@ -181,14 +183,14 @@ def _coarsen_loss(loss: PrivacyLoss, most: int) -> PrivacyLoss:
 
 def loss_of_repeated_release(loss: PrivacyLoss, count: int) -> PrivacyLoss:
     """The loss of `count` releases with this loss each."""
-    found: PrivacyLoss | None = None
+    total: PrivacyLoss | None = None
     while True:
         if count & 1:
-            found = loss if found is None else loss_of_two_releases(found, loss)
+            total = loss if total is None else loss_of_two_releases(total, loss)
         count >>= 1
         if not count:
-            assert found is not None
-            return found
+            assert total is not None
+            return total
         loss = loss_of_two_releases(loss, loss)
 
 
@@ -257,9 +259,9 @@ def gaussian_loss_of_squared_nu(squares: Fraction) -> GaussianLoss:
 def gaussian_loss_on_grid(loss: GaussianLoss) -> PrivacyLoss:
     """A Gaussian loss on a grid, rounded up."""
     nu, sides = Fraction(loss.nu), MOST_LOSSES // 2
-    places = [Fraction(step * _REACH, sides) for step in range(1 - sides, sides + 1)]
-    below = [normal_cdf_bounds(place) for place in places]
-    values = [float_rounded_up(nu * nu / 2 + nu * place) for place in places]
+    deviations = [Fraction(step * _REACH, sides) for step in range(1 - sides, sides + 1)]
+    below = [normal_cdf_bounds(deviation) for deviation in deviations]
+    values = [float_rounded_up(nu * nu / 2 + nu * deviation) for deviation in deviations]
     masses = [below[0][1], *(high[1] - low[0] for low, high in itertools.pairwise(below))]
     return PrivacyLoss(
         np.array(values),
@@ -278,10 +280,10 @@ def loss_of_functional_notion(notion: Functional) -> PrivacyLoss:
             values.append(_log_rounded_up((high - low) / (right - left)))
             masses.append(float_rounded_up(high - low))
     order = np.argsort(values, kind="stable")
-    found = np.array(values)[order], np.array(masses)[order]
+    values_and_masses = np.array(values)[order], np.array(masses)[order]
     if not values:  # f = 0: releases are always distinguished
-        found = np.zeros(1), np.zeros(1)
-    return PrivacyLoss(*found, attained=False, certain=float_rounded_up(1 - corners[0][1]))
+        values_and_masses = np.zeros(1), np.zeros(1)
+    return PrivacyLoss(*values_and_masses, attained=False, certain=float_rounded_up(1 - corners[0][1]))
 
 
 def _log_rounded_up(ratio: Fraction) -> float:
@@ -322,10 +324,10 @@ def compose(releases: Sequence[tuple[BoxProfile | Privacy, int]]) -> PrivacyLoss
         counts[release] = counts.get(release, 0) + number
     losses = [_loss_of_releases_of_one_kind(release, count) for release, count in counts.items()]
     if squares:
-        together = gaussian_loss_of_squared_nu(squares)
+        gaussian_loss = gaussian_loss_of_squared_nu(squares)
         if not losses:
-            return together
-        losses.append(gaussian_loss_on_grid(together))
+            return gaussian_loss
+        losses.append(gaussian_loss_on_grid(gaussian_loss))
     if not losses:
         return PrivacyLoss(np.zeros(1), np.ones(1), attained=True)
     return functools.reduce(loss_of_two_releases, losses)
@@ -353,11 +355,14 @@ def _loss_of_releases_of_one_kind(release: BoxProfile | Privacy, count: int) -> 
         case Pure(epsilon=epsilon):
             return _loss_of_box_releases(BoxProfile(epsilon=epsilon, alpha=_EVEN, attained=True), count)
         case Approximate(epsilon=epsilon, delta=delta):
-            purely = _loss_of_box_releases(BoxProfile(epsilon=epsilon, alpha=_EVEN, attained=True), count)
-            left = math.exp(count * math.log1p(-delta)) * ROUNDED_UP
-            never = min(1.0, -math.expm1(count * math.log1p(-delta)) * ROUNDED_UP)
+            pure_loss = _loss_of_box_releases(BoxProfile(epsilon=epsilon, alpha=_EVEN, attained=True), count)
+            finite_mass = math.exp(count * math.log1p(-delta)) * ROUNDED_UP
+            infinite_mass = min(1.0, -math.expm1(count * math.log1p(-delta)) * ROUNDED_UP)
             return PrivacyLoss(
-                purely.values, np.minimum(purely.masses * left * ROUNDED_UP, 1.0), attained=True, certain=never
+                pure_loss.values,
+                np.minimum(pure_loss.masses * finite_mass * ROUNDED_UP, 1.0),
+                attained=True,
+                certain=infinite_mass,
             )
         case Functional():
             return loss_of_repeated_release(loss_of_functional_notion(release), count)
@@ -368,16 +373,16 @@ def _loss_of_releases_of_one_kind(release: BoxProfile | Privacy, count: int) -> 
 
 def _loss_of_box_releases(profile: BoxProfile, count: int) -> PrivacyLoss:
     """The loss of `count` releases from one box, on the multiples of its epsilon."""
-    once = np.array([profile.lower_mass, 1.0 - profile.lower_mass - profile.upper_mass, profile.upper_mass])
+    single = np.array([profile.lower_mass, 1.0 - profile.lower_mass - profile.upper_mass, profile.upper_mass])
     # at least the remaining mass, since the others were rounded up
-    once = np.maximum(once, 0.0) + np.array([0.0, 4.0 * UNIT, 0.0])
+    single = np.maximum(single, 0.0) + np.array([0.0, 4.0 * UNIT, 0.0])
     masses: NDArray[np.float64] = np.ones(1)
-    square, left = once, count
-    while left:
-        if left & 1:
+    square, rest_count = single, count
+    while rest_count:
+        if rest_count & 1:
             masses = convolve_rounding_up(masses, square)
-        left >>= 1
-        if left:
+        rest_count >>= 1
+        if rest_count:
             square = convolve_rounding_up(square, square)
     return PrivacyLoss(product_rounded_up(profile.epsilon, np.arange(-count, count + 1)), masses, profile.attained)
 
@@ -407,12 +412,12 @@ def renyi(profile: BoxProfile, *, order: float) -> float:
     if mass == 0.0:
         return 0.0
     if t * epsilon > LARGEST_FLOAT_EXPONENT:
-        found = float(np.logaddexp(0.0, t * epsilon + math.log(mass))) / t
+        divergence = float(np.logaddexp(0.0, t * epsilon + math.log(mass))) / t
     elif t == 0.0:
-        found = mass * epsilon * -math.expm1(-epsilon)
+        divergence = mass * epsilon * -math.expm1(-epsilon)
     else:
-        found = math.log1p(mass * math.expm1(t * epsilon) * -math.expm1(-order * epsilon)) / t
-    return min(epsilon, found * ROUNDED_UP + _UNDERFLOW)
+        divergence = math.log1p(mass * math.expm1(t * epsilon) * -math.expm1(-order * epsilon)) / t
+    return min(epsilon, divergence * ROUNDED_UP + _UNDERFLOW)
 
 
 def epsilon_from_renyi(profile: BoxProfile, *, samples: int, delta: float) -> float:
@@ -440,8 +445,8 @@ def epsilon_from_renyi(profile: BoxProfile, *, samples: int, delta: float) -> fl
         parts = samples * renyi(profile, order=order), math.log(t / order), -math.log(delta * order) / t
         return math.fsum(parts) + 1e-14 * sum(map(abs, parts))  # plus a bound on the rounding error
 
-    found = scipy.optimize.minimize_scalar(epsilon_at_order, bounds=(-12.0, 12.0), method="bounded")
-    return max(0.0, min(float(found.fun), float_rounded_up(samples * Fraction(profile.epsilon))))
+    optimum = scipy.optimize.minimize_scalar(epsilon_at_order, bounds=(-12.0, 12.0), method="bounded")
+    return max(0.0, min(float(optimum.fun), float_rounded_up(samples * Fraction(profile.epsilon))))
 
 
 _ORDERS: tuple[float, ...] = tuple(1.0 + 2.0 ** (step / 2.0) for step in range(-8, 17))
@@ -490,9 +495,9 @@ class Odometer:
         """An upper bound on the loss so far, with probability at least 1 - delta for all moments together; rounded up."""
         if self.delta == 0.0:
             return self.pure
-        doubt = math.log(len(_ORDERS) / self.delta)
-        found = min(self._total_renyi_divergence(order) + doubt / (order - 1.0) for order in _ORDERS)
-        return min(self.pure, max(0.0, found) * _ODOMETER_ROUNDING)
+        log_odds = math.log(len(_ORDERS) / self.delta)
+        epsilon = min(self._total_renyi_divergence(order) + log_odds / (order - 1.0) for order in _ORDERS)
+        return min(self.pure, max(0.0, epsilon) * _ODOMETER_ROUNDING)
 
     def _total_renyi_divergence(self, order: float) -> float:
         return math.fsum(count * renyi(profile, order=order) for profile, count in self.releases)

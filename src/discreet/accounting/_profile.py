@@ -183,14 +183,16 @@ def profile_of(sampler: LatticeSampler | ReportingSampler) -> BoxProfile:
 def _has_clients_at_both_extremes(sampler: LatticeSampler, alpha: float) -> bool:
     """Whether two members of the family are projected to an extreme pair: sets of alpha k outcomes of a uniform reference."""
     family, size = sampler.family, sampler.box.size
-    places = alpha * size
-    whole = round(places) >= 1 and abs(places - round(places)) <= _ROUNDING * size
-    if not whole or not isinstance(sampler.reference, float) or isinstance(family, ContinuousFamily):
+    outcome_count = alpha * size
+    is_whole = round(outcome_count) >= 1 and abs(outcome_count - round(outcome_count)) <= _ROUNDING * size
+    if not is_whole or not isinstance(sampler.reference, float) or isinstance(family, ContinuousFamily):
         return False  # on cells or points this needs members on whole ones: not claimed
     if family.size != size:
         return False  # on multisets this needs members whose draws are extreme
-    own_box = abs(alpha - family.bounds.alpha) <= _ROUNDING and not raw_draw_is_private(family.bounds, sampler.epsilon)
-    return isinstance(family, Simplex) or own_box
+    has_own_box = abs(alpha - family.bounds.alpha) <= _ROUNDING and not raw_draw_is_private(
+        family.bounds, sampler.epsilon
+    )
+    return isinstance(family, Simplex) or has_own_box
 
 
 _TAIL = 1e-30  # probability omitted from a sum, and added to delta
@@ -229,24 +231,24 @@ def shuffled_delta(profile: BoxProfile, *, clients: int, epsilon: float) -> floa
         DiscreetError: for arguments out of range.
     """
     refuse_unless_box_profile(profile)
-    others = min(check_count("clients", clients), MOST_CLIENTS) - 1
+    other_clients = min(check_count("clients", clients), MOST_CLIENTS) - 1
     beta = NON_NEGATIVE.check("epsilon", epsilon)
     local = profile.delta(beta)
     if local == 0.0 or profile.lower_mass == 0.0 or not _NOTHING_TO_HIDE < profile.epsilon < _NO_CLONES:
         return local
-    clones = scipy.stats.binom(others, math.exp(-profile.epsilon))
-    low, high = _likely_range_of_indicator_sum(others, clones.mean(), clones.var())
+    clones = scipy.stats.binom(other_clients, math.exp(-profile.epsilon))
+    low, high = _likely_range_of_indicator_sum(other_clients, clones.mean(), clones.var())
     starts = np.arange(low, high + 1)
     if len(starts) > _FEW:
-        rounded = np.clip(clones.mean() + clones.std() * np.array(_DEVIATIONS), low, high).astype(np.int64)
-        starts = np.unique(np.append(low, rounded))
-    below = clones.cdf(np.append(starts[1:] - 1, others))
+        grid = np.clip(clones.mean() + clones.std() * np.array(_DEVIATIONS), low, high).astype(np.int64)
+        starts = np.unique(np.append(low, grid))
+    below = clones.cdf(np.append(starts[1:] - 1, other_clients))
     chances = np.diff(below, prepend=clones.cdf(low - 1))
-    found = math.fsum(
-        chance * _shuffled_delta_given_clone_count(profile, int(number), beta)
-        for number, chance in zip(starts, chances, strict=True)
+    delta = math.fsum(
+        chance * _shuffled_delta_given_clone_count(profile, int(clone_count), beta)
+        for clone_count, chance in zip(starts, chances, strict=True)
     )
-    return min(local, found * (1.0 + _SHUFFLING_ERROR) + 2.0 * _TAIL)
+    return min(local, delta * (1.0 + _SHUFFLING_ERROR) + 2.0 * _TAIL)
 
 
 def shuffled_epsilon(profile: BoxProfile, *, clients: int, delta: float) -> float:
@@ -272,12 +274,12 @@ def shuffled_epsilon(profile: BoxProfile, *, clients: int, delta: float) -> floa
     def log_ratio_of_delta_to_target(epsilon: float) -> float:
         return math.log(max(shuffled_delta(profile, clients=clients, epsilon=epsilon), 1e-300) / delta)
 
-    found = float(
+    root = float(
         scipy.optimize.brentq(log_ratio_of_delta_to_target, 0.0, profile.epsilon, xtol=_ACCURACY * 1e-6, rtol=_ACCURACY)
     )
-    while log_ratio_of_delta_to_target(found) > 0.0:
-        found *= 1.0 + _ACCURACY
-    return min(found, profile.epsilon)
+    while log_ratio_of_delta_to_target(root) > 0.0:
+        root *= 1.0 + _ACCURACY
+    return min(root, profile.epsilon)
 
 
 def _shuffled_delta_given_clone_count(profile: BoxProfile, clones: int, beta: float) -> float:
@@ -287,27 +289,27 @@ def _shuffled_delta_given_clone_count(profile: BoxProfile, clones: int, beta: fl
 
     with A = a e^eps/c, B = a/c, Z = |R|/(e^(-eps) - 2c): the likelihood of the one client's kind, given how many there are of each.
     """
-    number, shrink, ratio = clones + 1, math.exp(-profile.epsilon), math.exp(beta)
-    seen, hidden = profile.upper_mass, profile.lower_mass
-    cloned = min(hidden, 0.5 * shrink)
-    left = shrink - 2.0 * cloned
-    first_kind, second_kind = seen / cloned, hidden / cloned
-    third_kind = max(0.0, 1.0 - seen - hidden) / left if left > 0.0 else 0.0  # it cancels if there are none
-    share = min(1.0, 2.0 * cloned / shrink) if left > 0.0 else 1.0
-    low, high = _likely_range_of_indicator_sum(number, number * share, number * share * (1.0 - share))
+    total, shrink, ratio = clones + 1, math.exp(-profile.epsilon), math.exp(beta)
+    upper, lower = profile.upper_mass, profile.lower_mass
+    clone_mass = min(lower, 0.5 * shrink)
+    rest_mass = shrink - 2.0 * clone_mass
+    first_kind, second_kind = upper / clone_mass, lower / clone_mass
+    third_kind = max(0.0, 1.0 - upper - lower) / rest_mass if rest_mass > 0.0 else 0.0  # it cancels if there are none
+    share = min(1.0, 2.0 * clone_mass / shrink) if rest_mass > 0.0 else 1.0
+    low, high = _likely_range_of_indicator_sum(total, total * share, total * share * (1.0 - share))
     s = np.arange(low, high + 1)
     slope = (first_kind - second_kind) * (1.0 + ratio)
-    room = s * (first_kind - ratio * second_kind) - (ratio - 1.0) * third_kind * (number - s)
+    room = s * (first_kind - ratio * second_kind) - (ratio - 1.0) * third_kind * (total - s)
     # the smallest x whose likelihood ratio exceeds e^beta, counted from s: it may be the e^-beta part of a unit below s
-    first = np.asarray(s + 1.0 - np.ceil(np.maximum(room / slope, 0.0)), dtype=np.float64)
-    own, other = (
-        0.5 * s * _probability_of_heads_at_least(s - 1, first - 1.0),
-        0.5 * s * _probability_of_heads_at_least(s - 1, first),
+    threshold = np.asarray(s + 1.0 - np.ceil(np.maximum(room / slope, 0.0)), dtype=np.float64)
+    first_term, second_term = (
+        0.5 * s * _probability_of_heads_at_least(s - 1, threshold - 1.0),
+        0.5 * s * _probability_of_heads_at_least(s - 1, threshold),
     )
-    unseen = third_kind * (number - s) * _probability_of_heads_at_least(s, first)
-    likely = first_kind * own + second_kind * other + unseen
-    unlikely = second_kind * own + first_kind * other + unseen
-    weight = scipy.stats.binom.pmf(s, number, share) * shrink / number
+    rest_term = third_kind * (total - s) * _probability_of_heads_at_least(s, threshold)
+    likely = first_kind * first_term + second_kind * second_term + rest_term
+    unlikely = second_kind * first_term + first_kind * second_term + rest_term
+    weight = scipy.stats.binom.pmf(s, total, share) * shrink / total
     value = math.fsum(weight * (likely - ratio * unlikely)) + _SHUFFLING_ERROR * math.fsum(weight * likely)
     return max(0.0, value) + 2.0 * _TAIL
 
@@ -321,6 +323,6 @@ def _likely_range_of_indicator_sum(count: int, mean: float, variance: float) -> 
 
 def _probability_of_heads_at_least(tosses: NDArray[np.int64], least: NDArray[np.float64]) -> NDArray[np.float64]:
     """P[Binomial(tosses, 1/2) >= least]; a negative number of tosses counts as none."""
-    inside = (least > 0) & (least <= tosses)
-    tail = scipy.special.betainc(np.where(inside, least, 1.0), np.where(inside, tosses - least + 1.0, 1.0), 0.5)
-    return np.where(inside, tail, np.where(least <= 0, 1.0, 0.0))
+    in_range = (least > 0) & (least <= tosses)
+    tail = scipy.special.betainc(np.where(in_range, least, 1.0), np.where(in_range, tosses - least + 1.0, 1.0), 0.5)
+    return np.where(in_range, tail, np.where(least <= 0, 1.0, 0.0))

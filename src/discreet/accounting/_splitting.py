@@ -102,8 +102,8 @@ def keeps_together(privacy: Privacy, lower: Fraction, upper: Fraction, samples: 
     law = [1]
     for _ in range(samples):
         law = [
-            sum(step[shift] * law[place - shift] for shift in range(3) if 0 <= place - shift < len(law))
-            for place in range(len(law) + 2)
+            sum(step[shift] * law[position - shift] for shift in range(3) if 0 <= position - shift < len(law))
+            for position in range(len(law) + 2)
         ]
     total, least, most = scale**samples, 0, 0
     for t in range(samples - 1, -1, -1):
@@ -139,30 +139,39 @@ def _cached_equal_share(privacy: Privacy, n: int, bounds: Bounds) -> Privacy:
         return privacy
     if isinstance(privacy, Pure):
         return Pure(_pure_epsilon_for_each_sample(privacy.epsilon, n))
-    found: list[Privacy] = []
+    shares: list[Privacy] = []
     if n <= MOST_EXACT:
         share = _find_largest_share_keeping_notion(
             lambda epsilon: keeps_together(privacy, *_extreme_masses_of_optimal_box(bounds, epsilon), n)
         )
-        found += [Pure(share)] if share else []
+        shares += [Pure(share)] if share else []
     elif isinstance(privacy, Approximate):
-        found += [Pure(epsilon_per_sample(alpha=bounds.alpha, samples=n, epsilon=privacy.epsilon, delta=privacy.delta))]
+        shares += [
+            Pure(epsilon_per_sample(alpha=bounds.alpha, samples=n, epsilon=privacy.epsilon, delta=privacy.delta))
+        ]
     if isinstance(privacy, Gaussian):
-        found.append(Gaussian(_nu_for_each_sample(privacy.exact_nu, n)))
-    if not found:
+        shares.append(Gaussian(_nu_for_each_sample(privacy.exact_nu, n)))
+    if not shares:
         raise DiscreetError(
             f"samples = {n}: {privacy} leaves no share that is known to be allowed; take fewer (at most "
             f"{MOST_EXACT} for a "
             "function), or a larger budget"
         )
-    return max(found, key=lambda notion: notion.mixing(bounds))
+    return max(shares, key=lambda notion: notion.mixing(bounds))
 
 
 def _pure_epsilon_for_each_sample(epsilon: float, samples: int) -> float:
-    """The largest float that is at most an n-th of epsilon, both as written and as a float; the draw uses the smaller of the two too."""
-    whole = min(Fraction(epsilon), Fraction(stated_decimal(epsilon)))
-    share = float(whole / samples)
-    while min(Fraction(share), Fraction(stated_decimal(share))) * samples > whole:
+    """The largest float whose n-fold sum fits into epsilon twice: as written, which ledgers add up, and as the draw takes both.
+
+    The draw takes the smaller of a number as written and as a float.
+    """
+    stated = Fraction(stated_decimal(epsilon))
+    drawn = min(Fraction(epsilon), stated)
+    share = float(drawn / samples)
+    while (
+        Fraction(stated_decimal(share)) * samples > stated
+        or min(Fraction(share), Fraction(stated_decimal(share))) * samples > drawn
+    ):
         share = math.nextafter(share, 0.0)
     if not share:
         raise DiscreetError(f"samples = {samples}: nothing is left of epsilon = {epsilon!r} for each; take fewer")

@@ -198,23 +198,23 @@ class Agreement:
 
     def _refuse_inconsistent_survey(self) -> None:
         """Reject rows without a survey, a survey without rows, and terms that no survey has."""
-        surveyed = self.survey is not None
-        if isinstance(self.family, RowTerms) != surveyed or (surveyed and self.mechanism != SurveySampler.name):
+        is_survey = self.survey is not None
+        if isinstance(self.family, RowTerms) != is_survey or (is_survey and self.mechanism != SurveySampler.name):
             raise DiscreetError(
                 "a survey is agreed on by family.kind = 'rows', mechanism = 'survey' and the field survey together; use "
                 "Agreement.of(SurveySampler(...))"
             )
-        if surveyed and self._has_any_field_named("privacy", "reference", "other", "joint", "blocks"):
+        if is_survey and self._has_any_field_named("privacy", "reference", "other", "joint", "blocks"):
             raise DiscreetError("a survey is for pure epsilon, and has no privacy, reference, other, joint or blocks")
 
     def _refuse_inconsistent_own_mechanism(self) -> None:
         """Reject the terms of an own mechanism beside another mechanism, and terms that none has."""
-        own = self.own is not None
-        if (isinstance(self.mechanism, str) and self.mechanism == OWN_MECHANISM) != own:
+        is_own = self.own is not None
+        if (isinstance(self.mechanism, str) and self.mechanism == OWN_MECHANISM) != is_own:
             raise DiscreetError(
                 f"mechanism = {OWN_MECHANISM!r} and the field own, which names it, belong together; use Agreement.of(sampler)"
             )
-        if own and (
+        if is_own and (
             not isinstance(self.family, FamilyTerms)
             or self._has_any_field_named("reference", "joint", "blocks", "survey")
         ):
@@ -272,11 +272,11 @@ class Agreement:
             raise DiscreetError(
                 f"{sampler!r} cannot be agreed on: one sample is agreed on as OptimalSampler(...), several without a band= of their own"
             )
-        alone = (JointSampler, ReportSampler, SurveySampler, OwnSampler)
-        if not isinstance(sampler, alone) and type(sampler) not in MECHANISMS.values():
+        other_kinds = (JointSampler, ReportSampler, SurveySampler, OwnSampler)
+        if not isinstance(sampler, other_kinds) and type(sampler) not in MECHANISMS.values():
             raise DiscreetError(f"{sampler!r} cannot be agreed on yet; use one of {', '.join(MECHANISM_NAMES)}")
         family = _family_terms_of_sampler(sampler, check_document_version(version))
-        made = cls(
+        agreement = cls(
             family=family,
             mechanism=OWN_MECHANISM if isinstance(sampler, OwnSampler) else sampler.name,
             epsilon=sampler.epsilon,
@@ -291,10 +291,10 @@ class Agreement:
             survey=SurveyTerms.of(sampler) if isinstance(sampler, SurveySampler) else None,
             own=OwnTerms.of(sampler) if isinstance(sampler, OwnSampler) else None,
         )
-        doubt = made.doubt_of_rounds
+        doubt = agreement.doubt_of_rounds
         if doubt is not None and is_called_by_user("agreement"):
             warn_caller(doubt, LargeEpsilonWarning)
-        return made
+        return agreement
 
     @property
     def domain(self) -> Domain:
@@ -322,8 +322,8 @@ class Agreement:
 
         A client who releases under one of those and under this one spends two budgets.
         """
-        named = _LEARNED.search(self.purpose)
-        return () if named is None else tuple(named[1].split(", "))
+        match = _LEARNED.search(self.purpose)
+        return () if match is None else tuple(match[1].split(", "))
 
     @property
     def release_kind(self) -> str:
@@ -333,8 +333,8 @@ class Agreement:
     @property
     def stated_purpose(self) -> str:
         """The purpose without the words that name what the sampler was learned from."""
-        named = _LEARNED.search(self.purpose)
-        return self.purpose if named is None else self.purpose[: named.start()].rstrip("( ")
+        match = _LEARNED.search(self.purpose)
+        return self.purpose if match is None else self.purpose[: match.start()].rstrip("( ")
 
     @property
     def version(self) -> int:
@@ -400,8 +400,8 @@ class Agreement:
     @cached_property
     def text(self) -> str:
         """The text of a file: the canonical form with labels and weights listed, if they are known and few enough."""
-        own = {} if self.reference is None else {"reference": self.reference.full_terms}
-        return canonical_json({**self.document, "family": self.family.full_terms, **own}, self.version)
+        reference_field = {} if self.reference is None else {"reference": self.reference.full_terms}
+        return canonical_json({**self.document, "family": self.family.full_terms, **reference_field}, self.version)
 
     @cached_property
     def id(self) -> str:
@@ -487,28 +487,30 @@ class Agreement:
             return self._require_agreed_sampler(self.own.sampler(whole_family, self.promise))
         if reference is None and self.reference is not None:
             reference = self.reference.reference(whole_family)
-        found = sampler_named(
+        sampler = sampler_named(
             self.mechanism,
             whole_family,
             privacy=self.promise,
             discretisation=self.family.discretisation,
             reference=reference,
         )
-        if found.epsilon != self.epsilon:
+        if sampler.epsilon != self.epsilon:
             raise DiscreetError(
-                f"epsilon = {self.epsilon!r} is not the pure budget of {self.promise}, which is {found.epsilon!r} here"
+                f"epsilon = {self.epsilon!r} is not the pure budget of {self.promise}, which is {sampler.epsilon!r} here"
             )
-        here, agreed = _family_terms_of_sampler(found, self.version).document, self.family.document
-        for name in (name for name in {**agreed, **here} if here.get(name) != agreed.get(name)):
+        document, agreed_document = _family_terms_of_sampler(sampler, self.version).document, self.family.document
+        for name in (
+            name for name in {**agreed_document, **document} if document.get(name) != agreed_document.get(name)
+        ):
             raise DiscreetError(
-                f"family.{name} = {here.get(name)!r} is not the {agreed.get(name)!r} that was agreed on{_HINTS.get(name, '')}"
+                f"family.{name} = {document.get(name)!r} is not the {agreed_document.get(name)!r} that was agreed on{_HINTS.get(name, '')}"
             )
-        own = ReferenceTerms.of(found) if isinstance(found, MollifierSampler) else None
-        if own != self.reference:
+        terms = ReferenceTerms.of(sampler) if isinstance(sampler, MollifierSampler) else None
+        if terms != self.reference:
             raise DiscreetError(
-                f"reference = {own and own.document!r} is not the {self.reference and self.reference.document!r} that was agreed on"
+                f"reference = {terms and terms.document!r} is not the {self.reference and self.reference.document!r} that was agreed on"
             )
-        return found
+        return sampler
 
     def _agreed_or_given_family(self, family: Any) -> Any:
         """The family agreed on, or the one that is given because the agreement does not contain all of it."""
@@ -550,9 +552,9 @@ class Agreement:
             DiscreetError: for an agreement on samples, for what is missing, and for what is not what was agreed on.
         """
         if self.blocks is None:
-            what = "samples" if self.survey is None else "a survey"
+            contents = "samples" if self.survey is None else "a survey"
             raise DiscreetError(
-                f"agreement {self.id} is on {what}, not on reports of one column; use agreement.sampler()"
+                f"agreement {self.id} is on {contents}, not on reports of one column; use agreement.sampler()"
             )
         return self._require_agreed_sampler(self.blocks.sampler(self._agreed_or_given_family(family), self.epsilon))
 
@@ -577,15 +579,15 @@ class Agreement:
 
     def check_sampler(self, sampler: Sampler[AnyFamily] | JointSampler | ReportSampler | SurveySampler) -> None:
         """Reject a sampler other than the agreed one; the error names both agreements."""
-        own = replace(
+        agreement = replace(
             Agreement.of(
                 sampler, rounds=self.rounds, purpose=self.purpose, version=self.version, schedule=self.schedule
             ),
             other=self.other,
         )
-        if own.id != self.id:
+        if agreement.id != self.id:
             raise DiscreetError(
-                f"{sampler!r} belongs to agreement {own.id}, not to {self.id}; use agreement.sampler(family)"
+                f"{sampler!r} belongs to agreement {agreement.id}, not to {self.id}; use agreement.sampler(family)"
             )
 
     def write(self, path: str | Path) -> None:
@@ -613,20 +615,20 @@ class Agreement:
         try:
             if not os.path.isfile(path):  # reading a pipe or a device may never end
                 raise DiscreetError("not a plain file")
-            found = Agreement.read(path).id
+            agreement_id = Agreement.read(path).id
         except DiscreetError:
             raise DiscreetError(f"{path} exists already and holds no agreement; choose another name") from None
-        if found != self.id:
+        if agreement_id != self.id:
             raise DiscreetError(
-                f"{path} exists already and holds agreement {found}, not {self.id}; records may name it: choose another name"
+                f"{path} exists already and holds agreement {agreement_id}, not {self.id}; records may name it: choose another name"
             )
 
     @classmethod
     def read(cls, path: str | Path) -> "Agreement":
         """The agreement in a file, with the weights from the file beside it if there is one."""
         try:
-            found = cls.from_json(Path(path).read_text(encoding="utf-8"))
-            return replace(found, family=found.family.with_weights_file(weights_path(path)))
+            agreement = cls.from_json(Path(path).read_text(encoding="utf-8"))
+            return replace(agreement, family=agreement.family.with_weights_file(weights_path(path)))
         except UnicodeDecodeError:
             raise DiscreetError(f"{path} is not a text in UTF-8, so not an agreement") from None
         except DiscreetError as error:
@@ -692,10 +694,10 @@ def _family_terms_of_sampler(
 
 def _read_any_family_terms(fields: Any, version: int) -> FamilyTerms | ContinuousTerms | RowTerms:
     """The terms of a family, which its kind says how to read."""
-    found = require_fields_that_kind_needs("family", fields, {**KINDS, **CONTINUOUS_KINDS, **ROW_KINDS})
-    if found["kind"] in ROW_KINDS:
-        return read_row_terms(found, version)
-    return read_family_terms(found, version) if found["kind"] in KINDS else read_continuous_terms(found, version)
+    terms = require_fields_that_kind_needs("family", fields, {**KINDS, **CONTINUOUS_KINDS, **ROW_KINDS})
+    if terms["kind"] in ROW_KINDS:
+        return read_row_terms(terms, version)
+    return read_family_terms(terms, version) if terms["kind"] in KINDS else read_continuous_terms(terms, version)
 
 
 def weights_path(path: str | Path) -> Path:

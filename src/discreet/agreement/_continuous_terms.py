@@ -29,7 +29,7 @@ from discreet._base import OldName
 from discreet._base.showing import with_short_repr
 from discreet.agreement._family_terms import (
     MOST_LISTED,
-    OTHER_ON_INTERVAL,
+    OTHER_ON_INTERVAL_MESSAGE,
     AgreementTerms,
     AnyFamilyTerms,
     Fields,
@@ -114,7 +114,7 @@ class ContinuousTerms(AnyFamilyTerms):
         atoms = _atoms_as_json_object(sampler)
         match family:
             case GaussianMixtures() | LaplaceMixtures():
-                kind = next(name for name, one in MIXTURES.items() if type(family) is one)
+                kind = next(name for name, mixture_class in MIXTURES.items() if type(family) is mixture_class)
                 return cls(
                     kind,
                     family.dim,
@@ -126,22 +126,23 @@ class ContinuousTerms(AnyFamilyTerms):
                     normaliser=PROVED if family.normaliser == PROVED else None,
                 )
             case DensityBand():
-                given, lower, upper = family.density_and_bounds_as_given
-                if not isinstance(given, Tabulated):
+                density, lower, upper = family.density_and_bounds_as_given
+                if not isinstance(density, Tabulated):
                     raise DiscreetError(
-                        f"the density of {family!r} is a {type(given).__name__}, which no document can state; agree on a table of it, as "
+                        f"the density of {family!r} is a {type(density).__name__}, which no document can state; agree on a table of it, as "
                         "DensityBand(Tabulated(axes, values), ...)"
                     )
-                terms = (float(lower), float(upper), given.digest, True if family.any_client else None, given)
                 return cls(
                     DENSITY_BAND,
                     family.dim,
                     atoms,
-                    None,
-                    None,
-                    _box_with_none_for_infinities(family.box),
-                    *terms,
-                    version,
+                    box=_box_with_none_for_infinities(family.box),
+                    lower=float(lower),
+                    upper=float(upper),
+                    density=density.digest,
+                    everybody=True if family.any_client else None,
+                    table=density,
+                    version=version,
                 )
         raise DiscreetError(
             f"family = {family!r} has no terms yet; agree on mixtures, or on a DensityBand around a table"
@@ -150,11 +151,11 @@ class ContinuousTerms(AnyFamilyTerms):
     @property
     def description(self) -> str:
         """The family in words."""
-        at_least = "at least " if self.atoms["by"] == "cells" else ""  # a partition may have a few more than requested
+        prefix = "at least " if self.atoms["by"] == "cells" else ""  # a partition may have a few more than requested
         count = self.atoms["count"]
-        if at_least and self.everybody and self.table is not None:  # every cell lies within one cell of the table
+        if prefix and self.everybody and self.table is not None:  # every cell lies within one cell of the table
             count = max(count, math.prod(axis.size - 1 for axis in self.table.axes))
-        return f"{self.kind} in dimension {self.dim} by {at_least}{count:,} {self.atoms['by']}"
+        return f"{self.kind} in dimension {self.dim} by {prefix}{count:,} {self.atoms['by']}"
 
     @property
     def discretisation(self) -> Discretisation:
@@ -176,7 +177,7 @@ class ContinuousTerms(AnyFamilyTerms):
     def require_other_outcome_number(self, number: Any) -> int:
         """Raise an error: values outside become the nearest end."""
         require_number_of_outside_outcome(number)
-        raise DiscreetError(OTHER_ON_INTERVAL)
+        raise DiscreetError(OTHER_ON_INTERVAL_MESSAGE)
 
     def family(self) -> ContinuousFamily:
         """The family, if the terms contain all of it."""
@@ -219,14 +220,18 @@ def _box_with_none_for_infinities(box: list[tuple[float, float]] | None) -> Box 
 
 
 def _atoms_as_json_object(sampler: Sampler[AnyFamily]) -> dict[str, Any]:
-    how, carrier = sampler.discretisation, sampler.carrier
-    if not isinstance(how, (Cells, Points)) or not isinstance(carrier, DensityAtoms):
+    discretisation, carrier = sampler.discretisation, sampler.carrier
+    if not isinstance(discretisation, (Cells, Points)) or not isinstance(carrier, DensityAtoms):
         raise DiscreetError(
-            f"discretisation = {how!r} releases nothing, so nobody can agree on it; take Cells(...) or Points(seed=...)"
+            f"discretisation = {discretisation!r} releases nothing, so nobody can agree on it; take Cells(...) or Points(seed=...)"
         )
     carrier.refuse_unshared_atoms()
-    atoms: dict[str, Any] = {"by": type(how).__name__.lower(), "count": how.count, "digest": carrier.digest}
-    return atoms if isinstance(how, Cells) else {**atoms, "seed": how.seed}
+    atoms: dict[str, Any] = {
+        "by": type(discretisation).__name__.lower(),
+        "count": discretisation.count,
+        "digest": carrier.digest,
+    }
+    return atoms if isinstance(discretisation, Cells) else {**atoms, "seed": discretisation.seed}
 
 
 def read_continuous_terms(fields: dict[str, Any], version: int = VERSION) -> ContinuousTerms:
@@ -244,12 +249,23 @@ def read_continuous_terms(fields: dict[str, Any], version: int = VERSION) -> Con
         return ContinuousTerms(kind, dim, atoms, radius, scale, box, version=version, normaliser=normaliser)
     lower = NON_NEGATIVE.check("family.lower", fields.get("lower"))
     upper = POSITIVE.check("family.upper", fields.get("upper"))
-    everybody = read_agreed_any_client_flag(fields.get("everybody"), lower)
-    stated = check_digest_format("family.density", fields.get("density"))
+    any_client = read_agreed_any_client_flag(fields.get("everybody"), lower)
+    digest = check_digest_format("family.density", fields.get("density"))
     table = read_density_table(fields.get("table"), "family.table")
     if table is not None:
-        refuse_other_digest("the table listed is not the one", table.digest, stated)
-    return ContinuousTerms(kind, dim, atoms, None, None, box, lower, upper, stated, everybody, table, version)
+        refuse_other_digest("the table listed is not the one", table.digest, digest)
+    return ContinuousTerms(
+        kind,
+        dim,
+        atoms,
+        box=box,
+        lower=lower,
+        upper=upper,
+        density=digest,
+        everybody=any_client,
+        table=table,
+        version=version,
+    )
 
 
 def _parse_released_atoms(atoms: Any) -> dict[str, Any]:
@@ -259,15 +275,17 @@ def _parse_released_atoms(atoms: Any) -> dict[str, Any]:
     if atoms.keys() != _BY[by]:
         raise DiscreetError(f"family.atoms has the fields {sorted(atoms)}; released by {by} it has {sorted(_BY[by])}")
     count = check_count("family.atoms.count", atoms["count"], 2)
-    found = {"by": by, "count": count, "digest": check_digest_format("family.atoms.digest", atoms["digest"])}
-    return found if by == "cells" else {**found, "seed": check_count("family.atoms.seed", atoms["seed"], 0)}
+    terms = {"by": by, "count": count, "digest": check_digest_format("family.atoms.digest", atoms["digest"])}
+    return terms if by == "cells" else {**terms, "seed": check_count("family.atoms.seed", atoms["seed"], 0)}
 
 
 def _parse_density_box(box: Any, dim: int) -> Box | None:
     if box is None:
         return None
-    good = isinstance(box, list) and len(box) == dim and all(isinstance(ends, list) and len(ends) == 2 for ends in box)
-    if not good or not all(_is_interval_end(end) for ends in box for end in ends):
+    has_pairs = (
+        isinstance(box, list) and len(box) == dim and all(isinstance(ends, list) and len(ends) == 2 for ends in box)
+    )
+    if not has_pairs or not all(_is_interval_end(end) for ends in box for end in ends):
         raise DiscreetError(
             f"family.box = {box!r} is not a [low, high] for each of the {dim} axes, null where infinite"
         )
@@ -315,24 +333,27 @@ class ReferenceTerms(AgreementTerms):
     @classmethod
     def of(cls, sampler: MollifierSampler[AnyFamily]) -> ReferenceTerms | None:
         """The terms of a sampler's own reference; None if it is the family's."""
-        given = sampler.given_reference
-        if given is None:
+        reference = sampler.given_reference
+        if reference is None:
             return None
-        if isinstance(given, np.ndarray):
-            return cls(_reference_law_digest(given), given=given)
+        if isinstance(reference, np.ndarray):
+            return cls(_reference_law_digest(reference), given=reference)
         lower = upper = None
-        if isinstance(given, DensityBand):
-            nothing_said = given.any_client
-            given, lower, upper = given.density_and_bounds_as_given
-            if nothing_said:
+        if isinstance(reference, DensityBand):
+            any_client = reference.any_client
+            reference, lower, upper = reference.density_and_bounds_as_given
+            if any_client:
                 lower = upper = None
-        if not isinstance(given, Tabulated):
+        if not isinstance(reference, Tabulated):
             raise DiscreetError(
-                f"the reference of {sampler!r} is a {type(given).__name__}, which no document can state; agree on a table of it, as "
+                f"the reference of {sampler!r} is a {type(reference).__name__}, which no document can state; agree on a table of it, as "
                 "reference=Tabulated(axes, values)"
             )
         return cls(
-            given.digest, None if lower is None else float(lower), None if upper is None else float(upper), given
+            reference.digest,
+            None if lower is None else float(lower),
+            None if upper is None else float(upper),
+            reference,
         )
 
     @classmethod
@@ -340,17 +361,17 @@ class ReferenceTerms(AgreementTerms):
         """The terms in a JSON object, which may list the reference itself; an error names the first wrong field."""
         fields = require_object_with_fields("reference", value, _REFERENCE)
         weights, table = fields.get("weights"), read_density_table(fields.get("table"), "reference.table")
-        stated = check_digest_format("reference.digest", fields["digest"])
+        digest = check_digest_format("reference.digest", fields["digest"])
         if weights is not None and table is not None:
             raise DiscreetError("reference.weights and reference.table are both listed; a reference is one of them")
         lower, upper = fields.get("lower"), fields.get("upper")
         if upper is not None or lower is not None:
             lower, upper = NON_NEGATIVE.check("reference.lower", lower), POSITIVE.check("reference.upper", upper)
-        given = table if weights is None else _parse_reference_probabilities(weights)
-        if given is not None:
-            listed = _reference_law_digest(given) if isinstance(given, np.ndarray) else given.digest
-            refuse_other_digest("the reference listed is not the one", listed, stated)
-        return cls(stated, lower, upper, given)
+        reference = table if weights is None else _parse_reference_probabilities(weights)
+        if reference is not None:
+            listed_digest = _reference_law_digest(reference) if isinstance(reference, np.ndarray) else reference.digest
+            refuse_other_digest("the reference listed is not the one", listed_digest, digest)
+        return cls(digest, lower, upper, reference)
 
     @property
     def full_terms(self) -> dict[str, Any]:
@@ -377,10 +398,10 @@ def _reference_law_digest(law: Floats) -> str:
     return sha256_digest(normalised_law(law).astype("<f8").tobytes())
 
 
-def _parse_reference_probabilities(listed: Any) -> Floats:
-    if not isinstance(listed, list) or not listed:
+def _parse_reference_probabilities(weights: Any) -> Floats:
+    if not isinstance(weights, list) or not weights:
         raise DiscreetError("reference.weights is not a list of probabilities, one for each outcome")
-    for place, weight in enumerate(listed):
+    for index, weight in enumerate(weights):
         if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0.0 < weight <= 1.0:
-            raise DiscreetError(f"reference.weights[{place}] = {weight!r} is not a probability above 0")
-    return np.array(listed, dtype=np.float64)
+            raise DiscreetError(f"reference.weights[{index}] = {weight!r} is not a probability above 0")
+    return np.array(weights, dtype=np.float64)

@@ -65,8 +65,8 @@ class AgreementTerms:
     @classmethod
     def _whether_each_field_is_needed(cls) -> dict[str, bool]:
         """The names of the dataclass's fields, and whether each is needed."""
-        own: Any = cls
-        return {each.name: each.default is MISSING for each in fields(own)}
+        terms_class: Any = cls
+        return {spec.name: spec.default is MISSING for spec in fields(terms_class)}
 
     @classmethod
     def read(cls, where: str, value: Any) -> Self:
@@ -145,20 +145,20 @@ def require_fields_that_kind_needs(where: str, value: Any, kinds: dict[str, Fiel
     kind = value.get("kind") if isinstance(value, dict) else None
     if isinstance(value, dict) and "kind" in value and kind not in tuple(kinds):
         raise DiscreetError(f"{where}.kind = {kind!r} is not one of {', '.join(kinds)}")
-    own = kinds[kind] if isinstance(kind, str) else Fields.from_names("kind")
-    known = frozenset().union(*(fields.needed | fields.optional for fields in kinds.values()))
-    found = require_object_with_fields(where, value, Fields(own.needed, known))
-    for name in found.keys() - own.needed - own.optional:
-        if found[name] is not None:
-            named = kind if str(kind).endswith("s") else f"a {kind}"
-            raise DiscreetError(f"{where}.{name} has no meaning for {named}; leave it out")
-    return found
+    kind_fields = kinds[kind] if isinstance(kind, str) else Fields.from_names("kind")
+    all_fields = frozenset().union(*(fields.needed | fields.optional for fields in kinds.values()))
+    document = require_object_with_fields(where, value, Fields(kind_fields.needed, all_fields))
+    for name in document.keys() - kind_fields.needed - kind_fields.optional:
+        if document[name] is not None:
+            kind_text = kind if str(kind).endswith("s") else f"a {kind}"
+            raise DiscreetError(f"{where}.{name} has no meaning for {kind_text}; leave it out")
+    return document
 
 
-def refuse_other_digest(what: str, found: str, stated: str | None) -> None:
+def refuse_other_digest(problem: str, digest: str, stated_digest: str | None) -> None:
     """Refuse what a file lists beside a digest that is not its own: the id would speak for something else."""
-    if found != stated:
-        raise DiscreetError(f"{what} whose digest is {stated}; get the file anew")
+    if digest != stated_digest:
+        raise DiscreetError(f"{problem} whose digest is {stated_digest}; get the file anew")
 
 
 def require_number_of_outside_outcome(number: Any) -> int:
@@ -166,7 +166,10 @@ def require_number_of_outside_outcome(number: Any) -> int:
     return check_count("other", number, least=0, fix="it is the number of an outcome, from 0 on")
 
 
-OTHER_ON_INTERVAL = "other has no meaning on an interval or a continuous family, where a value outside becomes the nearest end; leave it out"
+OTHER_ON_INTERVAL_MESSAGE = (
+    "other has no meaning on an interval or a continuous family, where a value outside becomes the nearest end; "
+    "leave it out"
+)
 BESIDE = ".weights"
 KINDS = {
     "simplex": Fields.from_names("kind size", "labels interval"),
@@ -245,27 +248,29 @@ class FamilyTerms(AnyFamilyTerms):
 
     def difference(self, other: "FamilyTerms") -> tuple[str, Any, Any] | None:
         """(field, value here, value in the other) of the first term that differs, or None."""
-        here, there = self.document, other.document
+        document, other_document = self.document, other.document
         for name in ("kind", *DOMAIN_FIELDS, *self.STATED[1:]):
-            if here.get(name) != there.get(name):
-                return f"family.{name}", here.get(name), there.get(name)
+            if document.get(name) != other_document.get(name):
+                return f"family.{name}", document.get(name), other_document.get(name)
         return None
 
     def on(self, domain: Domain) -> "FamilyTerms":
         """The terms on a domain that lists the labels whose digest they contain; another domain is an error."""
-        different = replace(self, domain=domain).difference(self)
-        if different is not None:
-            name, here, there = different
-            raise DiscreetError(f"the domain has {name} = {here!r}, not {there!r} as was agreed on; use the agreed one")
+        difference = replace(self, domain=domain).difference(self)
+        if difference is not None:
+            name, domain_value, agreed_value = difference
+            raise DiscreetError(
+                f"the domain has {name} = {domain_value!r}, not {agreed_value!r} as was agreed on; use the agreed one"
+            )
         return replace(self, domain=domain)
 
     @property
     def full_terms(self) -> dict[str, Any]:
         """The terms as a file lists them: labels and weights themselves, where they are known and not too many."""
-        listed = {**self.document, **self.domain.full_terms}
+        terms = {**self.document, **self.domain.full_terms}
         if self.reference is not None and self.size <= MOST_LISTED:
-            listed["reference"] = self.reference.tolist()
-        return listed
+            terms["reference"] = self.reference.tolist()
+        return terms
 
     @property
     def weights_file_content(self) -> bytes | None:
@@ -294,12 +299,12 @@ class FamilyTerms(AnyFamilyTerms):
 
     def require_other_outcome_number(self, number: Any) -> int:
         """The number of the outcome that values outside the domain count as; an error if there is no such outcome."""
-        found = require_number_of_outside_outcome(number)
+        outcome = require_number_of_outside_outcome(number)
         if self.domain.edges is not None:
-            raise DiscreetError(OTHER_ON_INTERVAL)
-        if found >= self.size:
-            raise DiscreetError(f"other = {found} is not one of the outcomes 0 to {self.size - 1}")
-        return found
+            raise DiscreetError(OTHER_ON_INTERVAL_MESSAGE)
+        if outcome >= self.size:
+            raise DiscreetError(f"other = {outcome} is not one of the outcomes 0 to {self.size - 1}")
+        return outcome
 
     def outcome_number(self, label: Any) -> int:
         """The number of the outcome with this label; an error on an interval, whose cells have none."""
@@ -331,11 +336,11 @@ class FamilyTerms(AnyFamilyTerms):
         assert self.upper is not None
         band = Band(weights, lower=self.lower, upper=self.upper, domain=self.domain, any_client=bool(self.everybody))
         refuse_other_digest("the weights listed are not those", _weights_digest(band), self.weights)
-        attained = band.bounds
-        if (attained.lower, attained.upper) != (self.lower, self.upper):
+        bounds = band.bounds
+        if (bounds.lower, bounds.upper) != (self.lower, self.upper):
             raise DiscreetError(
                 f"the agreement has bounds {self.lower:g} and {self.upper:g}, of which no distribution attains "
-                f"both: those of the same distributions are {attained.lower:g} and {attained.upper:g}, with another "
+                f"both: those of the same distributions are {bounds.lower:g} and {bounds.upper:g}, with another "
                 f"box; make a new agreement"
             )
         return band
@@ -376,24 +381,24 @@ def read_family_terms(fields: dict[str, Any], version: int = VERSION) -> FamilyT
         raise DiscreetError(f"family.lower = {lower:g}, family.upper = {upper:g}; a band needs lower < 1 < upper")
     if weights is None:
         raise DiscreetError("family.weights is missing; a band needs the digest of its reference")
-    everybody = read_agreed_any_client_flag(fields.get("everybody"), lower)
-    listed = _read_listed_weights(fields.get("reference"), domain.size)
+    any_client = read_agreed_any_client_flag(fields.get("everybody"), lower)
+    listed_weights = _read_listed_weights(fields.get("reference"), domain.size)
     return FamilyTerms(
-        "band", domain, lower, upper, weights, everybody, listed, version
+        "band", domain, lower, upper, weights, any_client, listed_weights, version
     )._require_weights_with_stated_digest()
 
 
-def _read_listed_weights(listed: Any, size: int) -> NDArray[np.float64] | None:
+def _read_listed_weights(weights: Any, size: int) -> NDArray[np.float64] | None:
     """The weights that a file lists."""
-    if listed is None:
+    if weights is None:
         return None
-    if not isinstance(listed, list) or len(listed) != size:
+    if not isinstance(weights, list) or len(weights) != size:
         raise DiscreetError(f"family.reference is not a list of {size} weights, one for each outcome")
-    for place, weight in enumerate(listed):
+    for index, weight in enumerate(weights):
         if not isinstance(weight, (int, float)) or isinstance(weight, bool):
-            raise DiscreetError(f"family.reference[{place}] = {weight!r} is not a number")
+            raise DiscreetError(f"family.reference[{index}] = {weight!r} is not a number")
     try:
-        return _require_each_weight_up_to_one(np.array(listed, dtype=np.float64), "family.reference")
+        return _require_each_weight_up_to_one(np.array(weights, dtype=np.float64), "family.reference")
     except OverflowError:
         raise DiscreetError("family.reference holds a whole number that no float can; weights are in (0, 1]") from None
 
@@ -428,16 +433,16 @@ class RowTerms(AnyFamilyTerms):
                 )
             if domain.size > LARGEST_COLUMN:
                 raise DiscreetError(f"column {name!r} has {domain.size:,} outcomes, more than {LARGEST_COLUMN:,}")
-        listed = sum(len(domain.labels or ()) for domain in self.columns.values())
-        if listed > MOST_LISTED:
-            raise DiscreetError(_too_many_labels_message(listed))
+        label_count = sum(len(domain.labels or ()) for domain in self.columns.values())
+        if label_count > MOST_LISTED:
+            raise DiscreetError(_too_many_labels_message(label_count))
 
     @cached_property
     def document(self) -> dict[str, Any]:
         """The terms as JSON values."""
         # a list, since its order counts
-        listed = [{"name": name, **terms} for name, terms in self.columns.terms.items()]
-        return {"kind": self.kind, "columns": listed}
+        columns = [{"name": name, **terms} for name, terms in self.columns.terms.items()]
+        return {"kind": self.kind, "columns": columns}
 
     @property
     def size(self) -> int:
@@ -463,32 +468,34 @@ class RowTerms(AnyFamilyTerms):
 
 def read_row_terms(fields: dict[str, Any], version: int = VERSION) -> RowTerms:
     """The terms that a document states."""
-    listed = fields["columns"]
-    if not isinstance(listed, list) or not all(
-        isinstance(each, dict) and isinstance(each.get("name"), str) for each in listed
+    entries = fields["columns"]
+    if not isinstance(entries, list) or not all(
+        isinstance(entry, dict) and isinstance(entry.get("name"), str) for entry in entries
     ):
         raise DiscreetError("family.columns is not a list of columns, each with its name")
-    columns = [(each["name"], {field: value for field, value in each.items() if field != "name"}) for each in listed]
+    columns = [
+        (entry["name"], {field: value for field, value in entry.items() if field != "name"}) for entry in entries
+    ]
     if len({str(name) for name, _ in columns}) < len(columns):
         raise DiscreetError("family.columns names a column twice")
-    _refuse_too_many_labels(each for _, each in columns)
+    _refuse_too_many_labels(terms for _, terms in columns)
     return RowTerms(survey_columns_from_terms(dict(columns), "family.columns"), version)
 
 
 def _refuse_too_many_labels(columns: Iterable[Any]) -> None:
     """Raise an error for more labels or days than a document lists, before any of them is made."""
-    listed = 0
+    label_count = 0
     for terms in columns:
         if set(terms) == {"first", "last"}:
-            listed += Labels.count_days(terms["first"], terms["last"])
+            label_count += Labels.count_days(terms["first"], terms["last"])
         elif isinstance(terms.get("labels"), list):
-            listed += len(terms["labels"])
-    if listed > MOST_LISTED:
-        raise DiscreetError(_too_many_labels_message(listed))
+            label_count += len(terms["labels"])
+    if label_count > MOST_LISTED:
+        raise DiscreetError(_too_many_labels_message(label_count))
 
 
-def _too_many_labels_message(listed: int) -> str:
+def _too_many_labels_message(label_count: int) -> str:
     return (
-        f"the columns have {listed:,} labels, and an agreement on a survey lists at most {MOST_LISTED:,}; number the outcomes of the largest "
-        "column, from 0 on"
+        f"the columns have {label_count:,} labels, and an agreement on a survey lists at most {MOST_LISTED:,}; number the outcomes of the "
+        "largest column, from 0 on"
     )

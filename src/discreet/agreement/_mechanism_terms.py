@@ -29,7 +29,7 @@ from discreet.families import FiniteFamily, Simplex
 from discreet.mechanisms import (
     AROUND,
     BLOCK_KINDS,
-    MOST_TOGETHER,
+    MOST_JOINT_SAMPLES,
     BlockFamily,
     JointSampler,
     OwnSampler,
@@ -59,7 +59,7 @@ class JointTerms(AgreementTerms):
     def __post_init__(self) -> None:
         fix = "one sample of each client is agreed on without joint"
         object.__setattr__(
-            self, "samples", check_count("joint.samples", self.samples, least=2, most=MOST_TOGETHER, fix=fix)
+            self, "samples", check_count("joint.samples", self.samples, least=2, most=MOST_JOINT_SAMPLES, fix=fix)
         )
         check_choice("joint.around", self.around, AROUND)
 
@@ -169,15 +169,15 @@ class OwnTerms(AgreementTerms):
         """The mechanism itself, of the package and the version that were agreed on."""
         kind, package, version = installed_mechanism(self.name, (self.package, self.package_version))
         try:
-            found = kind.from_parameters(family, privacy, deepcopy(dict(self.parameters or {})))
+            sampler = kind.from_parameters(family, privacy, deepcopy(dict(self.parameters or {})))
         except (TypeError, ValueError, ArithmeticError) as error:  # of parameters that the class does not take
             raise DiscreetError(f"mechanism {self.name!r} does not take the parameters agreed on: {error}") from None
-        if digest_of_weight_bounds(found) != self.box:
+        if digest_of_weight_bounds(sampler) != self.box:
             raise DiscreetError(
                 f"mechanism {self.name!r} of {package} {version} has another box here than the one agreed on ({self.box}); its code or "
                 "its arithmetic has changed: nothing is released"
             )
-        return found
+        return sampler
 
 
 def digest_of_weight_bounds(sampler: OwnSampler) -> str:
@@ -265,10 +265,10 @@ class Schedule(AgreementTerms):
         Raises:
             DiscreetError: for what is no date.
         """
-        found, first = read_date("day", day), date.fromisoformat(self.start)
+        parsed_day, first = read_date("day", day), date.fromisoformat(self.start)
         if self.every == "month":
-            return 12 * (found.year - first.year) + found.month - first.month + 1
-        return (found - first).days // _DAYS[self.every] + 1
+            return 12 * (parsed_day.year - first.year) + parsed_day.month - first.month + 1
+        return (parsed_day - first).days // _DAYS[self.every] + 1
 
     def first_day(self, number: int) -> date:
         """The first day of a round; the last day that there is for rounds beyond it.
@@ -301,5 +301,5 @@ class Schedule(AgreementTerms):
         Raises:
             DiscreetError: for a number that is none.
         """
-        after = self.first_day(check_count("number", number) + 1)
-        return after if after == date.max else date.fromordinal(after.toordinal() - 1)
+        next_first_day = self.first_day(check_count("number", number) + 1)
+        return next_first_day if next_first_day == date.max else date.fromordinal(next_first_day.toordinal() - 1)

@@ -91,16 +91,16 @@ def empirical_epsilon_lower_bound(
 
 def binomial_probability_lower_bound(count: ArrayLike, draws: float, tail: ArrayLike) -> NDArray[np.float64]:
     """The p with P[Binomial(draws, p) >= count] = tail; 0 for a count of 0. Between whole counts, the beta distribution's quantile."""
-    few = np.asarray(count, dtype=np.float64)
-    some = np.where(few == 0.0, 1.0, few)
-    return np.where(few == 0.0, 0.0, scipy.special.betaincinv(some, draws - some + 1.0, tail))
+    counts = np.asarray(count, dtype=np.float64)
+    positive_counts = np.where(counts == 0.0, 1.0, counts)
+    return np.where(counts == 0.0, 0.0, scipy.special.betaincinv(positive_counts, draws - positive_counts + 1.0, tail))
 
 
 def binomial_probability_upper_bound(count: ArrayLike, draws: float, tail: ArrayLike) -> NDArray[np.float64]:
     """The q with P[Binomial(draws, q) <= count] = tail; 1 if all draws are counted."""
-    many = np.asarray(count, dtype=np.float64)
-    left = np.where(many == draws, 1.0, draws - many)
-    return np.where(many == draws, 1.0, scipy.special.betainccinv(many + 1.0, left, tail))
+    counts = np.asarray(count, dtype=np.float64)
+    remaining = np.where(counts == draws, 1.0, draws - counts)
+    return np.where(counts == draws, 1.0, scipy.special.betainccinv(counts + 1.0, remaining, tail))
 
 
 DrawSamples = Callable[[Any, int], Any]
@@ -227,16 +227,16 @@ def black_box_audit(
         raise DiscreetError(
             f"{len(inputs)} inputs cannot be told apart; give two or more that the mechanism should hide"
         )
-    choosing = unify_sample_kinds([_draw_mechanism_samples(mechanism, value, half) for value in inputs])
-    (epsilon, delta), promising = _most_doubtful_claim_and_events(claims, choosing, half)
-    testing = unify_sample_kinds([_draw_mechanism_samples(mechanism, value, half) for value in inputs])
-    if (choosing[0].matrix is None) != (testing[0].matrix is None):
-        choosing, testing = ([samples_as_hashable_values(s) for s in part] for part in (choosing, testing))
-        (epsilon, delta), promising = _most_doubtful_claim_and_events(claims, choosing, half)
+    first_half = unify_sample_kinds([_draw_mechanism_samples(mechanism, value, half) for value in inputs])
+    (epsilon, delta), candidates = _most_doubtful_claim_and_events(claims, first_half, half)
+    second_half = unify_sample_kinds([_draw_mechanism_samples(mechanism, value, half) for value in inputs])
+    if (first_half[0].matrix is None) != (second_half[0].matrix is None):
+        first_half, second_half = ([samples_as_hashable_values(s) for s in part] for part in (first_half, second_half))
+        (epsilon, delta), candidates = _most_doubtful_claim_and_events(claims, first_half, half)
     events, error = [], (1.0 - confidence) / (1.0 if privacy is None else _SERIES)
-    for place, candidate in enumerate(promising):
-        error_here = error * 2.0 ** -(place + (place + 1 < len(promising)))
-        events.append(_test_candidate_event(candidate, testing, half, 1.0 - error_here, delta))
+    for index, candidate in enumerate(candidates):
+        event_error = error * 2.0 ** -(index + (index + 1 < len(candidates)))
+        events.append(_test_candidate_event(candidate, second_half, half, 1.0 - event_error, delta))
     events.sort(key=lambda event: -event.empirical_epsilon_lower_bound)
     return BlackBoxAudit(epsilon, delta, confidence, tuple(inputs), tuple(events))
 
@@ -267,23 +267,23 @@ def _claimed_epsilon_delta_pairs(epsilon: float | None, delta: float, privacy: P
     if privacy is not None and delta:
         raise DiscreetError(f"delta = {delta:g} goes with epsilon=; privacy = {privacy!r} is a claim of its own")
     match chosen_privacy(epsilon, privacy):
-        case Pure(epsilon=claimed):
-            return [(claimed, delta)]
-        case Approximate(epsilon=claimed, delta=slack):
-            return [(claimed, slack)]
+        case Pure(epsilon=claim_epsilon):
+            return [(claim_epsilon, delta)]
+        case Approximate(epsilon=claim_epsilon, delta=claim_delta):
+            return [(claim_epsilon, claim_delta)]
         case notion:
-            most = 1.0
-            while notion.profile(most) > _HARDLY_EVER and most < 64.0:
-                most *= 2.0
-            return [(float(beta), notion.profile(float(beta))) for beta in np.linspace(0.0, most, _CLAIMS)]
+            largest_beta = 1.0
+            while notion.profile(largest_beta) > _HARDLY_EVER and largest_beta < 64.0:
+                largest_beta *= 2.0
+            return [(float(beta), notion.profile(float(beta))) for beta in np.linspace(0.0, largest_beta, _CLAIMS)]
 
 
 def _most_doubtful_claim_and_events(
     claims: list[Claim], samples: Sequence[Samples], draws: int
 ) -> tuple[Claim, list[_CandidateEvent]]:
     """The claim that the first half contradicts most, and the events to test it by; the second half is not used."""
-    found = [(claim, _promising_events(samples, draws, claim[1])) for claim in claims]
-    return max(found, key=lambda each: max((one.promise for one in each[1]), default=-math.inf) - each[0][0])
+    candidates = [(claim, _promising_events(samples, draws, claim[1])) for claim in claims]
+    return max(candidates, key=lambda pair: max((event.promise for event in pair[1]), default=-math.inf) - pair[0][0])
 
 
 def _draw_mechanism_samples(mechanism: DrawSamples, value: Any, count: int) -> Samples:
@@ -300,17 +300,17 @@ def _draw_mechanism_samples(mechanism: DrawSamples, value: Any, count: int) -> S
 
 def _promising_events(samples: Sequence[Samples], draws: int, delta: float) -> list[_CandidateEvent]:
     """The most promising events, best first: at most one for each partition and ordered pair of inputs."""
-    found: list[_CandidateEvent] = []
+    candidates: list[_CandidateEvent] = []
     for partition in iterate_partitions_to_try(samples):
         codes = [partition.cells(s) for s in samples]
         size = max(int(code.max(initial=0)) for code in codes) + 1
         counts = [np.bincount(code, minlength=size) for code in codes]
         for first, second in ((i, j) for i in range(len(counts)) for j in range(len(counts)) if i != j):
             cells, promise = _best_cells_and_epsilon_estimate(counts[first], counts[second], draws, delta)
-            found.append(_CandidateEvent(partition, cells, first, second, promise))
-        found.sort(key=lambda one: (-round(one.promise, 6), len(one.cells)))  # the simplest of equals first
-        del found[MOST_EVENTS:]
-    return found
+            candidates.append(_CandidateEvent(partition, cells, first, second, promise))
+        candidates.sort(key=lambda event: (-round(event.promise, 6), len(event.cells)))  # the simplest of equals first
+        del candidates[MOST_EVENTS:]
+    return candidates
 
 
 def _best_cells_and_epsilon_estimate(
@@ -339,5 +339,5 @@ def _test_candidate_event(
 
 def _event_description(candidate: _CandidateEvent) -> str:
     words = [candidate.partition.describe_cell(int(cell)) for cell in candidate.cells[:3]]
-    more = len(candidate.cells) - len(words)
-    return " or ".join(words) + (f" or {more} more cells" if more else "")
+    rest_count = len(candidate.cells) - len(words)
+    return " or ".join(words) + (f" or {rest_count} more cells" if rest_count else "")

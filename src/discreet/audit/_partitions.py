@@ -92,8 +92,10 @@ def iterate_partitions_to_try(samples: Sequence[Samples]) -> Iterator[SamplePart
     pooled = np.concatenate([s.matrix for s in samples if s.matrix is not None])
     width = pooled.shape[1]
     coordinates = [
-        _partition_by_number(pooled[:, place], _make_coordinate_reader(place), _coordinate_name(place, width))
-        for place in _coordinates_to_try(width)
+        _partition_by_number(
+            pooled[:, coordinate], _make_coordinate_reader(coordinate), _coordinate_name(coordinate, width)
+        )
+        for coordinate in _coordinates_to_try(width)
     ]
     yield from coordinates
     if width > 1:
@@ -102,10 +104,10 @@ def iterate_partitions_to_try(samples: Sequence[Samples]) -> Iterator[SamplePart
         yield from _iterate_partitions_by_mean_difference(samples)
 
 
-def _refuse_wrong_sample_count(found: int, wanted: int) -> None:
-    if found != wanted:
+def _refuse_wrong_sample_count(count: int, expected: int) -> None:
+    if count != expected:
         raise DiscreetError(
-            f"the mechanism returned {found} samples when asked for {wanted}; it is called as f(input, n) and returns n of them"
+            f"the mechanism returned {count} samples when asked for {expected}; it is called as f(input, n) and returns n of them"
         )
 
 
@@ -138,27 +140,27 @@ def _iterate_partitions_by_value(samples: Sequence[Samples]) -> Iterator[SampleP
             lambda s: _positions_in_sorted(np.asarray(s.lengths), lengths),
             lambda cell: f"length = {lengths[cell]}" if cell < len(lengths) else "another length",
         )
-    seen = Counter(value for s in samples for value in s.values)
-    common = [value for value, _ in seen.most_common(MOST_CELLS)]
-    place = {value: number for number, value in enumerate(common)}
+    counter = Counter(value for s in samples for value in s.values)
+    common = [value for value, _ in counter.most_common(MOST_CELLS)]
+    number_by_value = {value: number for number, value in enumerate(common)}
     yield SamplePartition(
         "value",
-        lambda s: np.array([place.get(value, len(common)) for value in s.values], dtype=np.int64),
+        lambda s: np.array([number_by_value.get(value, len(common)) for value in s.values], dtype=np.int64),
         lambda cell: _shorten_text(repr(common[cell])) if cell < len(common) else "any rarer value",
     )
 
 
 def _coordinates_to_try(width: int) -> Sequence[int]:
     """All coordinates, or a limited number of them evenly spread, including the first and the last."""
-    return sorted({int(place) for place in np.linspace(0, width - 1, min(width, MOST_COORDINATES))})
+    return sorted({int(coordinate) for coordinate in np.linspace(0, width - 1, min(width, MOST_COORDINATES))})
 
 
-def _make_coordinate_reader(place: int) -> Callable[[Samples], NDArray[np.float64]]:
-    return lambda s: np.asarray(s.matrix)[:, place]
+def _make_coordinate_reader(coordinate: int) -> Callable[[Samples], NDArray[np.float64]]:
+    return lambda s: np.asarray(s.matrix)[:, coordinate]
 
 
-def _coordinate_name(place: int, width: int) -> str:
-    return "sample" if width == 1 else f"sample[{place}]"
+def _coordinate_name(coordinate: int, width: int) -> str:
+    return "sample" if width == 1 else f"sample[{coordinate}]"
 
 
 def _partition_by_number(
@@ -177,9 +179,11 @@ def _partition_by_number(
 
     def cells_of_samples(s: Samples) -> Codes:
         column = read(s)
-        placed = _positions_in_sorted(column, atoms)
-        other = len(atoms) + np.searchsorted(edges, column, side="left")
-        return np.where(np.isnan(column), len(atoms) + len(edges) + 1, np.where(placed < len(atoms), placed, other))
+        positions = _positions_in_sorted(column, atoms)
+        bins = len(atoms) + np.searchsorted(edges, column, side="left")
+        return np.where(
+            np.isnan(column), len(atoms) + len(edges) + 1, np.where(positions < len(atoms), positions, bins)
+        )
 
     def describe_number_cell(cell: int) -> str:
         if cell < len(atoms):
@@ -196,10 +200,13 @@ def _iterate_partitions_by_whole_row(pooled: NDArray[np.float64]) -> Iterator[Sa
     rows = np.unique(pooled, axis=0) if len(pooled) else pooled
     if len(rows) > MOST_CELLS:
         return
-    place = {row.tobytes(): number for number, row in enumerate(rows + 0.0)}  # + 0.0: -0.0 and 0.0 are one number
+    # + 0.0: -0.0 and 0.0 are one number
+    number_by_row = {row.tobytes(): number for number, row in enumerate(rows + 0.0)}
     yield SamplePartition(
         "sample",
-        lambda s: np.array([place.get(row.tobytes(), len(rows)) for row in np.asarray(s.matrix) + 0.0], dtype=np.int64),
+        lambda s: np.array(
+            [number_by_row.get(row.tobytes(), len(rows)) for row in np.asarray(s.matrix) + 0.0], dtype=np.int64
+        ),
         lambda cell: (
             f"sample = {_shorten_text(str(rows[cell].tolist()))}" if cell < len(rows) else "a sample not seen before"
         ),
@@ -210,22 +217,22 @@ def _iterate_partitions_by_coordinate_pair(
     coordinates: Sequence[SamplePartition], samples: Sequence[Samples]
 ) -> Iterator[SamplePartition]:
     """Two coordinates at a time, if both have few cells: finds leaks of one-hot and bit vectors."""
-    few = [p for p in coordinates if max(int(p.cells(s).max(initial=0)) for s in samples) < _PAIRED_CELLS]
-    for number, one in enumerate(few):
-        for other in few[number + 1 :]:
-            yield _product_partition(one, other)
+    small_partitions = [p for p in coordinates if max(int(p.cells(s).max(initial=0)) for s in samples) < _PAIRED_CELLS]
+    for number, first in enumerate(small_partitions):
+        for second in small_partitions[number + 1 :]:
+            yield _product_partition(first, second)
 
 
-def _product_partition(one: SamplePartition, other: SamplePartition) -> SamplePartition:
-    wide = MOST_CELLS
+def _product_partition(first: SamplePartition, second: SamplePartition) -> SamplePartition:
+    rare_cell = MOST_CELLS
     return SamplePartition(
-        f"{one.name} and {other.name}",
+        f"{first.name} and {second.name}",
         lambda s: (
-            np.minimum(one.cells(s), _PAIRED_CELLS) * (_PAIRED_CELLS + 1) + np.minimum(other.cells(s), _PAIRED_CELLS)
+            np.minimum(first.cells(s), _PAIRED_CELLS) * (_PAIRED_CELLS + 1) + np.minimum(second.cells(s), _PAIRED_CELLS)
         ),
         lambda cell: " and ".join(
-            part.describe_cell(code if code < _PAIRED_CELLS else wide)
-            for part, code in zip((one, other), divmod(cell, _PAIRED_CELLS + 1), strict=True)
+            part.describe_cell(code if code < _PAIRED_CELLS else rare_cell)
+            for part, code in zip((first, second), divmod(cell, _PAIRED_CELLS + 1), strict=True)
         ),
     )
 
@@ -245,12 +252,12 @@ def _make_projection_reader(direction: NDArray[np.float64]) -> Callable[[Samples
     return lambda s: np.asarray(np.nan_to_num(np.asarray(s.matrix)) @ direction)
 
 
-def _positions_in_sorted(values: NDArray[Any], known: NDArray[Any]) -> Codes:
-    """The place of every value in the sorted array `known`, or its length if it is absent."""
-    if not len(known):
+def _positions_in_sorted(values: NDArray[Any], sorted_values: NDArray[Any]) -> Codes:
+    """The place of every value in the sorted array `sorted_values`, or its length if it is absent."""
+    if not len(sorted_values):
         return np.zeros(len(values), dtype=np.int64)
-    place = np.minimum(np.searchsorted(known, values), len(known) - 1)
-    return np.where(known[place] == values, place, len(known)).astype(np.int64)
+    positions = np.minimum(np.searchsorted(sorted_values, values), len(sorted_values) - 1)
+    return np.where(sorted_values[positions] == values, positions, len(sorted_values)).astype(np.int64)
 
 
 def _shorten_text(text: str) -> str:

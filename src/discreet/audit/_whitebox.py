@@ -96,10 +96,10 @@ class Certificate:
         """The outcome and the two inputs with the largest ratio of weights."""
         return max(
             (
-                (x, _row_index_of_largest_weight(column), _row_index_of_smallest_weight(column))
+                (x, column.index(max(column)), column.index(min(column)))
                 for x, column in enumerate(zip(*self.weights, strict=True))
             ),
-            key=lambda place: self._weight_ratio_of_two_inputs(*place),
+            key=lambda triple: self._weight_ratio_of_two_inputs(*triple),
         )
 
     @property
@@ -115,7 +115,7 @@ class Certificate:
     @property
     def largest_epsilon(self) -> tuple[Fraction, Fraction] | None:
         """Rationals that bracket the epsilon of any inputs, if the mechanism keeps to an integer box."""
-        return None if self.box is None else log_bracket(max(map(Fraction, self.box[1], self.box[0])))
+        return None if self.box is None else log_bracket(_largest_ratio_in_box(self.box))
 
     possible = OldName("largest_epsilon")
 
@@ -123,7 +123,7 @@ class Certificate:
     def holds(self) -> bool:
         """Whether the claim is certainly true: for all inputs if there is a box, else between the listed inputs."""
         bound = exp_lower(self.epsilon)
-        pure = self.ratio <= bound and (self.box is None or max(map(Fraction, self.box[1], self.box[0])) <= bound)
+        pure = self.ratio <= bound and (self.box is None or _largest_ratio_in_box(self.box) <= bound)
         return pure and (self.privacy is None or (self.corners is not None and self.privacy.allows(*self.corners)))
 
     @property
@@ -131,7 +131,7 @@ class Certificate:
         """l and u, which decide whether all distributions in the box keep a notion other than pure epsilon; None without a box."""
         if self.box is None:
             return None
-        return extreme_masses(Fraction(sum(self.box[0]), self.total), max(map(Fraction, self.box[1], self.box[0])))
+        return extreme_masses(Fraction(sum(self.box[0]), self.total), _largest_ratio_in_box(self.box))
 
     @property
     def is_refuted(self) -> bool:
@@ -161,9 +161,9 @@ class Certificate:
         if self.privacy is not None and self.corners is not None:
             record["privacy"] = privacy_document(self.privacy)
             record["corners"] = [str(corner) for corner in self.corners]
-            place = normal_quantile_below(self.corners[0]) if isinstance(self.privacy, Gaussian) else None
-            if place is not None:
-                record["place"] = str(place)
+            quantile = normal_quantile_below(self.corners[0]) if isinstance(self.privacy, Gaussian) else None
+            if quantile is not None:
+                record["place"] = str(quantile)
         if self.agreement is not None:
             record["agreement"] = self.agreement.id
             record["agreement_text"] = self.agreement.canonical
@@ -176,6 +176,11 @@ class Certificate:
 
     refuted = OldName("is_refuted")
     realised = OldName("realised_epsilon")
+
+
+def _largest_ratio_in_box(box: tuple[tuple[int, ...], tuple[int, ...]]) -> Fraction:
+    """The largest ratio of an upper to a lower bound of the same outcome."""
+    return max(map(Fraction, box[1], box[0]))
 
 
 def _is_certificate_file(path: str | Path) -> bool:
@@ -270,14 +275,10 @@ def certificate(
             )
         refuse_non_sampler(sampler)
     size, most = sampler.box.size, check_count("most_inputs", most_inputs)
-    if isinstance(sampler, JointSampler):
-        mu = np.broadcast_to(sampler.family.reference, sampler.family.size).astype(np.float64)
-        names, laws = names_and_extreme_laws_of_band(mu, sampler.family.bounds, most)
-        rows = sampler.weights(laws).tolist()
-    else:
-        mu = np.broadcast_to(sampler.carrier.reference, size).astype(np.float64)
-        names, laws = names_and_extreme_laws_of_band(mu, sampler.family.bounds, most)
-        rows = sampler.weights_on_atoms(laws).tolist()
+    mu = np.broadcast_to(sampler.carrier.reference, sampler.carrier.size).astype(np.float64)
+    names, laws = names_and_extreme_laws_of_band(mu, sampler.family.bounds, most)
+    weights = sampler.weights(laws) if isinstance(sampler, JointSampler) else sampler.weights_on_atoms(laws)
+    rows = weights.tolist()
     box = tuple(
         tuple(np.broadcast_to(bound, size).tolist()) for bound in (sampler.lattice.lower, sampler.lattice.upper)
     )
@@ -302,12 +303,22 @@ def _make_report_certificate(
     blocks, uniform = sampler.blocks, sampler.uniform_weight
     low = uniform * blocks.width
     high = low + (TOTAL - uniform) * blocks.point_count
-    both = blocks.blocks_per_pair
-    one = blocks.blocks_per_point - both
-    classes = [(both, high, high), (one, high, low), (one, low, high), (blocks.block_count - both - 2 * one, low, low)]
-    there = [each for each in classes if each[0]]
-    rows = tuple(tuple(each[0] * each[1 + client] for each in there) for client in range(2))
-    box = tuple(number * low for number, _, _ in there), tuple(number * high for number, _, _ in there)
+    pair_blocks = blocks.blocks_per_pair
+    single_blocks = blocks.blocks_per_point - pair_blocks
+    classes = [
+        (pair_blocks, high, high),
+        (single_blocks, high, low),
+        (single_blocks, low, high),
+        (blocks.block_count - pair_blocks - 2 * single_blocks, low, low),
+    ]
+    present_classes = [block_class for block_class in classes if block_class[0]]
+    rows = tuple(
+        tuple(block_class[0] * block_class[1 + client] for block_class in present_classes) for client in range(2)
+    )
+    box = (
+        tuple(number * low for number, _, _ in present_classes),
+        tuple(number * high for number, _, _ in present_classes),
+    )
     names = ("one outcome for certain", "another outcome for certain")
     return Certificate(claim, repr(sampler), names, rows, box, None, agreement)
 
@@ -333,15 +344,23 @@ def _make_survey_certificate(
     claim, size = _claimed_pure_epsilon(sampler, epsilon, privacy), sampler.survey.columns.size
     classes = sampler.report_classes((0, size - 1))
     total = math.lcm(
-        TOTAL, *(chance.denominator for each in classes for chance in (*each.chances, each.least, each.most))
+        TOTAL,
+        *(
+            chance.denominator
+            for report_class in classes
+            for chance in (*report_class.chances, report_class.least, report_class.most)
+        ),
     )
     if total.bit_length() > _LONGEST_TOTAL:
         raise DiscreetError(
             f"the probabilities of this survey have a common denominator of {total.bit_length():,} bits, too long for a certificate; "
             "sampler.probability(report, row) gives each as a rational"
         )
-    rows = tuple(tuple(int(each.chances[client] * total) for each in classes) for client in range(2))
-    box = tuple(int(each.least * total) for each in classes), tuple(int(each.most * total) for each in classes)
+    rows = tuple(tuple(int(report_class.chances[client] * total) for report_class in classes) for client in range(2))
+    box = (
+        tuple(int(report_class.least * total) for report_class in classes),
+        tuple(int(report_class.most * total) for report_class in classes),
+    )
     return Certificate(
         claim, repr(sampler), ("the first row for certain", "the last row for certain"), rows, box, None, agreement
     )
@@ -359,22 +378,14 @@ def _refuse_claim_or_foreign_sampler(
     agreement.check_sampler(sampler)
 
 
-def _row_index_of_largest_weight(column: Sequence[int]) -> int:
-    return max(range(len(column)), key=lambda row: column[row])
-
-
-def _row_index_of_smallest_weight(column: Sequence[int]) -> int:
-    return min(range(len(column)), key=lambda row: column[row])
-
-
-def _parse_positive_weight(weight: Any, row: int, place: int) -> int:
+def _parse_positive_weight(weight: Any, row: int, outcome: int) -> int:
     try:
-        whole = int(weight)
+        number = int(weight)
     except (TypeError, ValueError, OverflowError):
-        whole = 0
-    if isinstance(weight, (bool, str, bytes)) or whole != weight or whole < 1:
+        number = 0
+    if isinstance(weight, (bool, str, bytes)) or number != weight or number < 1:
         raise DiscreetError(
-            f"weights[{row}][{place}] = {weight!r} is not a positive whole number; an outcome that one input can never give has "
+            f"weights[{row}][{outcome}] = {weight!r} is not a positive whole number; an outcome that one input can never give has "
             "infinite epsilon"
         )
-    return whole
+    return number

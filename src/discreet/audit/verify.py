@@ -63,10 +63,10 @@ def log_bounds(ratio: Fraction) -> tuple[Fraction, Fraction]:
 
 def object_without_repeated_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object without repeated fields: readers would differ on which one counts."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         raise ValueError("a field is given twice")
-    return found
+    return fields
 
 
 def refuse_json_constant(name: str) -> None:
@@ -86,16 +86,18 @@ def parse_certificate(text: str) -> dict[str, Any]:
 def refuse_malformed_certificate(record: dict[str, Any]) -> None:
     """Every field is there, of its type, and fits the others; a ValueError says which does not."""
     raise_unless(type(record) is dict and is_whole_number(record.get("version")), "it is not an object with a version")
-    agreed = AGREED & record.keys()
-    raise_unless(agreed in (set(), AGREED), "an agreement is named by its id and its text, and one of them is missing")
-    fields = record.keys() - agreed
+    agreement_fields = AGREED & record.keys()
+    raise_unless(
+        agreement_fields in (set(), AGREED), "an agreement is named by its id and its text, and one of them is missing"
+    )
+    fields = record.keys() - agreement_fields
     if record["version"] == 2:
         needed = FIELDS | {"box", "privacy", "corners"}
         raise_unless(needed <= fields <= needed | {"place"}, "its fields are not those of a certificate")
         refuse_malformed_promise(record)
     else:
         raise_unless(FIELDS <= fields <= FIELDS | {"box"}, "its fields are not those of a certificate")
-    if agreed:
+    if agreement_fields:
         raise_unless(type(record["agreement"]) is str, "the id of the agreement is not 64 hexadecimal digits")
         raise_unless(bool(ID.fullmatch(record["agreement"])), "the id of the agreement is not 64 hexadecimal digits")
         raise_unless(type(record["agreement_text"]) is str, "the text of the agreement is not a text")
@@ -119,8 +121,8 @@ def refuse_malformed_certificate(record: dict[str, Any]) -> None:
     raise_unless(
         isinstance(worst, dict) and worst.keys() == WORST, "worst does not name an outcome, two inputs and a ratio"
     )
-    for place, size in (("outcome", len(rows[0])), ("first_input", len(rows)), ("second_input", len(rows))):
-        raise_unless(is_whole_number(worst[place]) and 0 <= worst[place] < size, f"worst.{place} is not one of {size}")
+    for key, size in (("outcome", len(rows[0])), ("first_input", len(rows)), ("second_input", len(rows))):
+        raise_unless(is_whole_number(worst[key]) and 0 <= worst[key] < size, f"worst.{key} is not one of {size}")
     raise_unless(is_list(bounds) and len(bounds) == 2, "realised_epsilon is not two numbers")
     for rational in (worst["ratio"], *bounds):
         raise_unless(
@@ -154,7 +156,9 @@ def refuse_malformed_promise(record: dict[str, Any]) -> None:
     if "points" in promise:
         points = promise["points"]
         raise_unless(is_list(points) and 2 <= len(points) <= 10**5, "the broken line has no points")
-        pairs = all(is_list(pair) and len(pair) == 2 and all(is_rational_text(one) for one in pair) for pair in points)
+        pairs = all(
+            is_list(pair) and len(pair) == 2 and all(is_rational_text(entry) for entry in pair) for pair in points
+        )
         raise_unless(pairs, "a point of the broken line is not a pair of rationals")
 
 
@@ -182,8 +186,8 @@ def normal_cdf_bounds(x: Fraction) -> tuple[Fraction, Fraction]:
             term = term * value * value / odd
             total, odd = total + term, odd + 2
         density = (-value * value / 2).exp() / (2 * decimal.Decimal(PI)).sqrt()
-        found = Fraction(total * density)
-    return Fraction(1, 2) + found - Fraction(1, 10**100), Fraction(1, 2) + found + Fraction(1, 10**100)
+        area = Fraction(total * density)
+    return Fraction(1, 2) + area - Fraction(1, 10**100), Fraction(1, 2) + area + Fraction(1, 10**100)
 
 
 def broken_line_value(points: list[tuple[Fraction, Fraction]], x: Fraction) -> Fraction:
@@ -211,10 +215,10 @@ def box_keeps_promise(record: dict[str, Any], lower: Fraction, upper: Fraction) 
     if promise["kind"] == "gaussian":
         if lower == upper:
             return True
-        place = Fraction(record["place"]) if "place" in record else None
-        if place is None or abs(place) > 1000:
+        point = Fraction(record["place"]) if "place" in record else None
+        if point is None or abs(point) > 1000:
             return False
-        return normal_cdf_bounds(place)[1] <= lower and upper <= normal_cdf_bounds(place + Fraction(promise["nu"]))[0]
+        return normal_cdf_bounds(point)[1] <= lower and upper <= normal_cdf_bounds(point + Fraction(promise["nu"]))[0]
     points = [(Fraction(x), Fraction(y)) for x, y in promise["points"]]
     if not is_tradeoff_function(points):
         return False
@@ -232,9 +236,9 @@ def promise_text(promise: dict[str, Any]) -> str:
     )
 
 
-def raise_unless(right: bool, wrong: str) -> None:
-    if not right:
-        raise ValueError(wrong)
+def raise_unless(condition: bool, problem: str) -> None:
+    if not condition:
+        raise ValueError(problem)
 
 
 def is_whole_number(value: object) -> bool:
@@ -256,36 +260,36 @@ def problems(record: dict[str, Any]) -> list[str]:
     """
     try:
         refuse_malformed_certificate(record)
-    except ValueError as wrong:
-        return [str(wrong)]
-    rows, worst, bound, found = record["weights"], record["worst"], largest_ratio_for_epsilon(record["epsilon"]), []
+    except ValueError as error:
+        return [str(error)]
+    rows, worst, bound, faults = record["weights"], record["worst"], largest_ratio_for_epsilon(record["epsilon"]), []
     if any(sum(row) != record["total"] for row in rows):
-        found.append("a row does not sum to the total")
+        faults.append("a row does not sum to the total")
     largest = max(Fraction(max(column), min(column)) for column in zip(*rows, strict=True))
     if Fraction(worst["ratio"]) != largest:
-        found.append(f"the largest ratio is {ratio_text(largest)}, not the one stated")
-    first, second = (rows[worst[which]][worst["outcome"]] for which in ("first_input", "second_input"))
+        faults.append(f"the largest ratio is {ratio_text(largest)}, not the one stated")
+    first, second = (rows[worst[key]][worst["outcome"]] for key in ("first_input", "second_input"))
     if Fraction(first, second) != largest:
-        found.append("the largest ratio is not at the place stated")
+        faults.append("the largest ratio is not at the place stated")
     low, high = map(Fraction, record["realised_epsilon"])
     least, most = log_bounds(largest)
     if not (low <= least and most <= high and high - low < Fraction(1, 10**40)):
-        found.append("the realised epsilon is not where it is said to be")
+        faults.append("the realised epsilon is not where it is said to be")
     if largest > bound:
-        found.append(f"the ratio {ratio_text(largest)} exceeds e^{record['epsilon']!r} = {ratio_text(bound)}")
+        faults.append(f"the ratio {ratio_text(largest)} exceeds e^{record['epsilon']!r} = {ratio_text(bound)}")
     if not record["holds"]:
-        found.append("the certificate itself says that the claim does not hold")
+        faults.append("the certificate itself says that the claim does not hold")
     if "box" in record:
         lower, upper = record["box"]["lower"], record["box"]["upper"]
         if any(not low <= w <= high for row in rows for low, w, high in zip(lower, row, upper, strict=True)):
-            found.append("a weight lies outside the box")
+            faults.append("a weight lies outside the box")
         if max(Fraction(high, low) for low, high in zip(lower, upper, strict=True)) > bound:
-            found.append(f"the box allows a ratio above e^{record['epsilon']!r}")
+            faults.append(f"the box allows a ratio above e^{record['epsilon']!r}")
     if "privacy" in record:
-        found += promise_problems(record)
+        faults += promise_problems(record)
     if "agreement" in record:
-        found += differences_from_agreement(record)
-    return found
+        faults += differences_from_agreement(record)
+    return faults
 
 
 def differences_from_agreement(record: dict[str, Any]) -> list[str]:
@@ -305,23 +309,23 @@ def differences_from_agreement(record: dict[str, Any]) -> list[str]:
         return ["the text of the agreement is not that of one"]
     bits: Any = terms.get("bits")
     size: Any = terms["family"].get("size")
-    found = []
+    differences = []
     if record["epsilon"] != terms.get("epsilon"):
-        found.append("epsilon is not the one agreed on")
+        differences.append("epsilon is not the one agreed on")
     if terms.get("privacy") != record.get("privacy"):
-        found.append("the promise beside epsilon is not the one agreed on")
+        differences.append("the promise beside epsilon is not the one agreed on")
     # then outcomes are classes of blocks, and totals multiples of 2^bits
     reports = terms.get("mechanism") in ("reports", "survey")
     if not is_whole_number(bits) or not 0 < bits < 10**4 or not total_fits_agreed_bits(record["total"], bits, reports):
-        found.append("the total is not of as many bits as agreed on")
+        differences.append("the total is not of as many bits as agreed on")
     if reports:
         if terms.get("mechanism") == "reports" and len(record["weights"][0]) > 4:
-            found.append("the classes of blocks are more than two outcomes make")
+            differences.append("the classes of blocks are more than two outcomes make")
     elif size is not None and (
         not is_whole_number(size) or not weight_count_fits_outcomes(len(record["weights"][0]), size, terms.get("joint"))
     ):
-        found.append("the outcomes are not as many as agreed on")
-    return found
+        differences.append("the outcomes are not as many as agreed on")
+    return differences
 
 
 def total_fits_agreed_bits(total: int, bits: int, reports: bool) -> bool:
@@ -337,8 +341,8 @@ def weight_count_fits_outcomes(weights: int, size: int, joint: Any) -> bool:
     if not is_whole_number(samples) or size < 1 or samples < 1:
         return False
     multisets = 1
-    for place in range(1, samples + 1):
-        multisets = multisets * (size - 1 + place) // place
+    for index in range(1, samples + 1):
+        multisets = multisets * (size - 1 + index) // index
         if multisets > weights or size == 1:  # they only grow, or stay at 1
             break
     return multisets == weights
@@ -381,20 +385,20 @@ def main(arguments: list[str]) -> int:
     try:
         with open(arguments[0], encoding="utf-8") as file:
             record = parse_certificate(file.read())
-        wrong = problems(record)
+        faults = problems(record)
     except (OSError, ValueError, ArithmeticError, RecursionError) as error:
-        said = f"{arguments[0]}: {getattr(error, 'strerror', None) or error}"
-        sys.stderr.write(f"not a certificate: {ascii(said)[1:-1]}\n")  # escaped: no control characters
+        message = f"{arguments[0]}: {getattr(error, 'strerror', None) or error}"
+        sys.stderr.write(f"not a certificate: {ascii(message)[1:-1]}\n")  # escaped: no control characters
         return 2
-    for problem in wrong:
+    for problem in faults:
         sys.stdout.write(f"WRONG: {problem}\n")
-    if not wrong:
-        listed = f"the {len(record['inputs'])} inputs listed, and no others"
-        scope = "any two inputs whatever, of a mechanism that keeps to the box" if "box" in record else listed
-        also = f", and {promise_text(record['privacy'])}," if "privacy" in record else ""
-        under = f", under agreement {record['agreement']}" if "agreement" in record else ""
-        sys.stdout.write(f"holds: {record['epsilon']!r}-LDP{also} between {scope}, in whole numbers{under}\n")
-    return 1 if wrong else 0
+    if not faults:
+        inputs_text = f"the {len(record['inputs'])} inputs listed, and no others"
+        scope = "any two inputs whatever, of a mechanism that keeps to the box" if "box" in record else inputs_text
+        promise = f", and {promise_text(record['privacy'])}," if "privacy" in record else ""
+        agreement = f", under agreement {record['agreement']}" if "agreement" in record else ""
+        sys.stdout.write(f"holds: {record['epsilon']!r}-LDP{promise} between {scope}, in whole numbers{agreement}\n")
+    return 1 if faults else 0
 
 
 if __name__ == "__main__":

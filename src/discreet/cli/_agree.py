@@ -42,7 +42,7 @@ from discreet.domain import Coding, Domain, Labels
 from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
 from discreet.mechanisms import (
-    MEMBERS_ALONE,
+    MEMBERS_ONLY_MESSAGE,
     AnyFamily,
     LinearSampler,
     MollifierSampler,
@@ -137,7 +137,7 @@ def write_or_check_agreement(
         if goal == "population" and mechanism is None:
             name = population_mechanism(family, promised)
         if name == LinearSampler.name and isinstance(family, Band):
-            raise DiscreetError(f"{MEMBERS_ALONE} (leave out --lower and --upper)")
+            raise DiscreetError(f"{MEMBERS_ONLY_MESSAGE} (leave out --lower and --upper)")
         sampler: Sampler[AnyFamily] | ReportSampler
         if name == ReportSampler.name:
             sampler = _build_report_sampler(family, promised)

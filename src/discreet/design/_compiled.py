@@ -57,39 +57,41 @@ class _State(NamedTuple):
 
 
 @kernel(error_model="numpy", nogil=True)
-def _stiffness_of_both_pairs(slacks: Any, place: Any) -> tuple[float, float]:
+def _stiffness_of_both_pairs(slacks: Any, index: Any) -> tuple[float, float]:
     """z/s of both pairs, by one division."""
-    low, high = slacks.low[place], slacks.high[place]
-    both = 1.0 / (low * high)
-    return slacks.low_z[place] * high * both, slacks.high_z[place] * low * both
+    low, high = slacks.low[index], slacks.high[index]
+    inverse = 1.0 / (low * high)
+    return slacks.low_z[index] * high * inverse, slacks.high_z[index] * low * inverse
 
 
 @kernel(error_model="numpy", nogil=True)
 def _eliminate_clients(state: Any, total: float, bend: Any, diagonal: Any, rest: Any) -> None:
-    growth, held, others = state.growth, state.held, state.rest
-    square, whole = growth * growth, (1.0 + growth) * (1.0 + growth)
+    growth, entries, rests = state.growth, state.held, state.rest
+    growth_square, ratio_square = growth * growth, (1.0 + growth) * (1.0 + growth)
     for client in range(rest.size):
         looseness, mass = 0.0, 0.0
         for entry in range(state.starts[client], state.starts[client + 1]):
-            low, high = _stiffness_of_both_pairs(held, entry)
-            bent = bend[entry]
-            inverse = 1.0 / (bent + low + high)
-            held.inverse[entry] = inverse
-            held.coupling[entry] = (bent - growth * high) * inverse
-            diagonal[entry] = state.weight[client] * (bent * (low + whole * high) + square * low * high) * inverse
+            low, high = _stiffness_of_both_pairs(entries, entry)
+            curvature = bend[entry]
+            inverse = 1.0 / (curvature + low + high)
+            entries.inverse[entry] = inverse
+            entries.coupling[entry] = (curvature - growth * high) * inverse
+            diagonal[entry] = (
+                state.weight[client] * (curvature * (low + ratio_square * high) + growth_square * low * high) * inverse
+            )
             looseness += inverse
-            mass += held.low[entry]
-        place = state.place[client]
+            mass += entries.low[entry]
+        index = state.place[client]
         rest[client], state.alpha[client] = 0.0, 1.0
-        if place >= 0:
-            low, high = _stiffness_of_both_pairs(others, place)
+        if index >= 0:
+            low, high = _stiffness_of_both_pairs(rests, index)
             inverse = 1.0 / (low + high)
-            others.inverse[place] = inverse
-            others.coupling[place] = -growth * high * inverse
-            rest[client] = state.weight[client] * square * low * high * inverse
+            rests.inverse[index] = inverse
+            rests.coupling[index] = -growth * high * inverse
+            rest[client] = state.weight[client] * growth_square * low * high * inverse
             looseness += inverse
-            mass += others.low[place]
-            state.alpha[client] = 1.0 - others.coupling[place]
+            mass += rests.low[index]
+            state.alpha[client] = 1.0 - rests.coupling[index]
         state.looseness[client] = looseness
         state.residual[client] = mass + total - 1.0
 
@@ -97,53 +99,55 @@ def _eliminate_clients(state: Any, total: float, bend: Any, diagonal: Any, rest:
 @kernel(error_model="numpy", nogil=True)
 def _add_clients_to_right_side(state: Any, gradient: Any, out: Any) -> float:
     """Add to the right side of each outcome; that of |m| is returned."""
-    growth, held, others = state.growth, state.held, state.rest
-    whole = 0.0
+    growth, entries, rests = state.growth, state.held, state.rest
+    total = 0.0
     for client in range(state.weight.size):
         multiplier, weight = state.multiplier[client], state.weight[client]
-        moved, beyond = 0.0, 0.0
+        slack_sum, rest_gradient = 0.0, 0.0
         for entry in range(state.starts[client], state.starts[client + 1]):
-            moved += (gradient[entry] + multiplier - held.low_aim[entry] + held.high_aim[entry]) * held.inverse[entry]
-        place = state.place[client]
-        if place >= 0:
-            aim = others.high_aim[place]
-            slack = state.at_zero + multiplier - others.low_aim[place] + aim
-            moved += slack * others.inverse[place]
-            beyond = state.at_zero - growth * aim - others.coupling[place] * slack
-        shift = (state.residual[client] - moved) / state.looseness[client]
+            slack_sum += (
+                gradient[entry] + multiplier - entries.low_aim[entry] + entries.high_aim[entry]
+            ) * entries.inverse[entry]
+        index = state.place[client]
+        if index >= 0:
+            aim = rests.high_aim[index]
+            slack = state.at_zero + multiplier - rests.low_aim[index] + aim
+            slack_sum += slack * rests.inverse[index]
+            rest_gradient = state.at_zero - growth * aim - rests.coupling[index] * slack
+        shift = (state.residual[client] - slack_sum) / state.looseness[client]
         state.shift[client] = shift
-        pulled = shift * state.alpha[client]
+        pull = shift * state.alpha[client]
         for entry in range(state.starts[client], state.starts[client + 1]):
-            aim = held.high_aim[entry]
-            slack = gradient[entry] + multiplier - held.low_aim[entry] + aim
-            left = gradient[entry] - growth * aim - held.coupling[entry] * (slack + shift)
-            out[state.outcome[entry]] -= weight * (left + (shift - pulled) - beyond)
-        whole -= weight * (beyond + multiplier + pulled)
-    return whole
+            aim = entries.high_aim[entry]
+            slack = gradient[entry] + multiplier - entries.low_aim[entry] + aim
+            entry_gradient = gradient[entry] - growth * aim - entries.coupling[entry] * (slack + shift)
+            out[state.outcome[entry]] -= weight * (entry_gradient + (shift - pull) - rest_gradient)
+        total -= weight * (rest_gradient + multiplier + pull)
+    return total
 
 
 @kernel(error_model="numpy", nogil=True)
 def _store_step_of_place(
-    slacks: Any, place: Any, step: float, ceiling_step: float
+    slacks: Any, index: Any, step: float, ceiling_step: float
 ) -> tuple[float, float, float, float, float]:
     """Store the step of a place; returns how fast slacks and multipliers shrink, and the first- and second-order terms of their products.
 
     The last value is their products after whole steps of each by itself (`SlackPair.products_if_pairs_step_alone`).
     """
-    slacks.step[place] = step
-    other = ceiling_step - step
-    below, above = _stiffness_of_both_pairs(slacks, place)
-    low_z, high_z = slacks.low_z[place], slacks.high_z[place]
-    low_slope, high_slope = below * step, above * other
-    both = 1.0 / (low_z * high_z)
-    low_dz = slacks.low_aim[place] - low_z - low_slope
-    high_dz = slacks.high_aim[place] - high_z - high_slope
-    primal = max(-low_slope * high_z * both, -high_slope * low_z * both)
-    dual = max(-low_dz * high_z * both, -high_dz * low_z * both)
-    low, high = slacks.low[place], slacks.high[place]
-    apart = max(low + step, LEAST_FORESEEN * low) * max(low_z + low_dz, LEAST_FORESEEN * low_z)
-    apart += max(high + other, LEAST_FORESEEN * high) * max(high_z + high_dz, LEAST_FORESEEN * high_z)
-    return primal, dual, low_z * step + high_z * other, low_slope * step + high_slope * other, apart
+    slacks.step[index] = step
+    high_step = ceiling_step - step
+    below, above = _stiffness_of_both_pairs(slacks, index)
+    low_z, high_z = slacks.low_z[index], slacks.high_z[index]
+    low_slope, high_slope = below * step, above * high_step
+    inverse = 1.0 / (low_z * high_z)
+    low_dz = slacks.low_aim[index] - low_z - low_slope
+    high_dz = slacks.high_aim[index] - high_z - high_slope
+    primal = max(-low_slope * high_z * inverse, -high_slope * low_z * inverse)
+    dual = max(-low_dz * high_z * inverse, -high_dz * low_z * inverse)
+    low, high = slacks.low[index], slacks.high[index]
+    alone_products = max(low + step, LEAST_FORESEEN * low) * max(low_z + low_dz, LEAST_FORESEEN * low_z)
+    alone_products += max(high + high_step, LEAST_FORESEEN * high) * max(high_z + high_dz, LEAST_FORESEEN * high_z)
+    return primal, dual, low_z * step + high_z * high_step, low_slope * step + high_slope * high_step, alone_products
 
 
 @kernel(error_model="numpy", nogil=True)
@@ -151,82 +155,82 @@ def _compute_client_steps(
     state: Any, gradient: Any, floor_step: Any, total_step: float
 ) -> tuple[float, float, float, float, float]:
     """Store the clients' steps; returns how fast primal and dual shrink at most, and the sums that `_store_step_of_place` gives by place."""
-    growth, held, others = state.growth, state.held, state.rest
-    fastest, fastest_dual, first, second, apart = 0.0, 0.0, 0.0, 0.0, 0.0
+    growth, entries, rests = state.growth, state.held, state.rest
+    fastest, fastest_dual, first, second, alone_products = 0.0, 0.0, 0.0, 0.0, 0.0
     for client in range(state.weight.size):
         weight, multiplier = state.weight[client], state.multiplier[client]
-        pull, of_held = 0.0, 0.0
+        pull, support_step = 0.0, 0.0
         for entry in range(state.starts[client], state.starts[client + 1]):
-            moved = floor_step[state.outcome[entry]]
-            of_held += moved
-            pull += (1.0 - held.coupling[entry]) * moved
-        rest_step = total_step - of_held
+            outcome_step = floor_step[state.outcome[entry]]
+            support_step += outcome_step
+            pull += (1.0 - entries.coupling[entry]) * outcome_step
+        rest_step = total_step - support_step
         state.rest_step[client] = rest_step
-        place = state.place[client]
-        if place >= 0:
+        index = state.place[client]
+        if index >= 0:
             pull += state.alpha[client] * rest_step
         change = state.shift[client] + pull / state.looseness[client]
         state.multiplier_step[client] = change
         for entry in range(state.starts[client], state.starts[client + 1]):
-            moved = floor_step[state.outcome[entry]]
-            slack = gradient[entry] + multiplier - held.low_aim[entry] + held.high_aim[entry]
-            step = -(slack + change) * held.inverse[entry] - held.coupling[entry] * moved
-            primal, dual, one, two, three = _store_step_of_place(held, entry, step, growth * moved)
+            outcome_step = floor_step[state.outcome[entry]]
+            slack = gradient[entry] + multiplier - entries.low_aim[entry] + entries.high_aim[entry]
+            step = -(slack + change) * entries.inverse[entry] - entries.coupling[entry] * outcome_step
+            primal, dual, linear, square, alone = _store_step_of_place(entries, entry, step, growth * outcome_step)
             fastest, fastest_dual = max(fastest, primal), max(fastest_dual, dual)
-            first += weight * one
-            second += weight * two
-            apart += weight * three
-        if place >= 0:
-            slack = state.at_zero + multiplier - others.low_aim[place] + others.high_aim[place]
-            step = -(slack + change) * others.inverse[place] - others.coupling[place] * rest_step
-            primal, dual, one, two, three = _store_step_of_place(others, place, step, growth * rest_step)
+            first += weight * linear
+            second += weight * square
+            alone_products += weight * alone
+        if index >= 0:
+            slack = state.at_zero + multiplier - rests.low_aim[index] + rests.high_aim[index]
+            step = -(slack + change) * rests.inverse[index] - rests.coupling[index] * rest_step
+            primal, dual, linear, square, alone = _store_step_of_place(rests, index, step, growth * rest_step)
             fastest, fastest_dual = max(fastest, primal), max(fastest_dual, dual)
-            first += weight * one
-            second += weight * two
-            apart += weight * three
-    return fastest, fastest_dual, first, second, apart
+            first += weight * linear
+            second += weight * square
+            alone_products += weight * alone
+    return fastest, fastest_dual, first, second, alone_products
 
 
 @kernel(error_model="numpy", nogil=True)
-def _set_corrector_targets_of_place(slacks: Any, place: Any, ceiling_step: float, mu: float, most: float) -> None:
+def _set_corrector_targets_of_place(slacks: Any, index: Any, ceiling_step: float, mu: float, most: float) -> None:
     """`SlackPair.set_corrector_targets` of both pairs of a place."""
-    step = slacks.step[place]
-    other = ceiling_step - step
-    low, high = slacks.low[place], slacks.high[place]
-    both = 1.0 / (low * high)
-    low_dz = -slacks.low_z[place] - slacks.low_z[place] * high * both * step
-    high_dz = -slacks.high_z[place] - slacks.high_z[place] * low * both * other
-    low_most, high_most = most + OWN_SHARE * low * slacks.low_z[place], most + OWN_SHARE * high * slacks.high_z[place]
-    slacks.low_aim[place] = min(max(mu - step * low_dz, 0.01 * mu), low_most) * high * both
-    slacks.high_aim[place] = min(max(mu - other * high_dz, 0.01 * mu), high_most) * low * both
+    step = slacks.step[index]
+    high_step = ceiling_step - step
+    low, high = slacks.low[index], slacks.high[index]
+    inverse = 1.0 / (low * high)
+    low_dz = -slacks.low_z[index] - slacks.low_z[index] * high * inverse * step
+    high_dz = -slacks.high_z[index] - slacks.high_z[index] * low * inverse * high_step
+    low_most, high_most = most + OWN_SHARE * low * slacks.low_z[index], most + OWN_SHARE * high * slacks.high_z[index]
+    slacks.low_aim[index] = min(max(mu - step * low_dz, 0.01 * mu), low_most) * high * inverse
+    slacks.high_aim[index] = min(max(mu - high_step * high_dz, 0.01 * mu), high_most) * low * inverse
 
 
 @kernel(error_model="numpy", nogil=True)
 def _set_corrector_targets_of_block(state: Any, floor_step: Any, mu: float, largest: float) -> None:
     for client in range(state.weight.size):
-        own, most = mu * state.part[client], (mu + largest) * state.part[client]
+        target, most = mu * state.part[client], (mu + largest) * state.part[client]
         for entry in range(state.starts[client], state.starts[client + 1]):
             _set_corrector_targets_of_place(
-                state.held, entry, state.growth * floor_step[state.outcome[entry]], own, most
+                state.held, entry, state.growth * floor_step[state.outcome[entry]], target, most
             )
         if state.place[client] >= 0:
             _set_corrector_targets_of_place(
-                state.rest, state.place[client], state.growth * state.rest_step[client], own, most
+                state.rest, state.place[client], state.growth * state.rest_step[client], target, most
             )
 
 
 @kernel(error_model="numpy", nogil=True)
-def _move_slacks_of_place(slacks: Any, place: Any, ceiling_step: float, primal: float, dual: float) -> float:
+def _move_slacks_of_place(slacks: Any, index: Any, ceiling_step: float, primal: float, dual: float) -> float:
     """Take this much of the step and clear it; returns the sum of the products after it."""
-    step = slacks.step[place]
-    other = ceiling_step - step
-    below, above = _stiffness_of_both_pairs(slacks, place)
-    low_z = slacks.low_z[place] + dual * (slacks.low_aim[place] - slacks.low_z[place] - below * step)
-    high_z = slacks.high_z[place] + dual * (slacks.high_aim[place] - slacks.high_z[place] - above * other)
-    low, high = slacks.low[place] + primal * step, slacks.high[place] + primal * other
-    slacks.low[place], slacks.high[place] = low, high
-    slacks.low_z[place], slacks.high_z[place] = low_z, high_z
-    slacks.low_aim[place] = slacks.high_aim[place] = 0.0
+    step = slacks.step[index]
+    high_step = ceiling_step - step
+    below, above = _stiffness_of_both_pairs(slacks, index)
+    low_z = slacks.low_z[index] + dual * (slacks.low_aim[index] - slacks.low_z[index] - below * step)
+    high_z = slacks.high_z[index] + dual * (slacks.high_aim[index] - slacks.high_z[index] - above * high_step)
+    low, high = slacks.low[index] + primal * step, slacks.high[index] + primal * high_step
+    slacks.low[index], slacks.high[index] = low, high
+    slacks.low_z[index], slacks.high_z[index] = low_z, high_z
+    slacks.low_aim[index] = slacks.high_aim[index] = 0.0
     return float(low * low_z + high * high_z)
 
 
@@ -239,64 +243,64 @@ def _move_all_slacks(state: Any, floor_step: Any, primal: float, dual: float) ->
         for entry in range(state.starts[client], state.starts[client + 1]):
             ceiling = state.growth * floor_step[state.outcome[entry]]
             products += _move_slacks_of_place(state.held, entry, ceiling, primal, dual)
-        place = state.place[client]
-        if place >= 0:
-            products += _move_slacks_of_place(state.rest, place, state.growth * state.rest_step[client], primal, dual)
+        index = state.place[client]
+        if index >= 0:
+            products += _move_slacks_of_place(state.rest, index, state.growth * state.rest_step[client], primal, dual)
         gap += state.weight[client] * products
         state.multiplier[client] += dual * state.multiplier_step[client]
     return gap
 
 
 @kernel(error_model="numpy", nogil=True)
-def _step_place_alone(slacks: Any, place: Any, ceiling_step: float, primal: float) -> None:
+def _step_place_alone(slacks: Any, index: Any, ceiling_step: float, primal: float) -> None:
     """As `_slacks_after_stepping_alone` in `discreet.design._interior`, with the multipliers' steps; a step is cut where little is left."""
-    step = slacks.step[place]
-    other = ceiling_step - step
-    below, above = _stiffness_of_both_pairs(slacks, place)
-    low, high = slacks.low[place], slacks.high[place]
-    low_z, high_z = slacks.low_z[place], slacks.high_z[place]
-    slacks.low_z[place] = max(slacks.low_aim[place] - below * step, LEAST_LEFT * low_z)
-    slacks.high_z[place] = max(slacks.high_aim[place] - above * other, LEAST_LEFT * high_z)
-    slacks.low_aim[place] = slacks.high_aim[place] = 0.0
-    shrunk = LEAST_LEFT * min(1.0, 1.0 + primal * ceiling_step / (low + high))
-    new_low, new_high, least, most = low + primal * step, high + primal * other, shrunk * low, shrunk * high
-    both = new_low + new_high
-    if new_low < least:
-        new_low, new_high = least, both - least
-    elif new_high < most:
-        new_low, new_high = both - most, most
-    slacks.low[place], slacks.high[place] = new_low, new_high
+    step = slacks.step[index]
+    high_step = ceiling_step - step
+    below, above = _stiffness_of_both_pairs(slacks, index)
+    low, high = slacks.low[index], slacks.high[index]
+    low_z, high_z = slacks.low_z[index], slacks.high_z[index]
+    slacks.low_z[index] = max(slacks.low_aim[index] - below * step, LEAST_LEFT * low_z)
+    slacks.high_z[index] = max(slacks.high_aim[index] - above * high_step, LEAST_LEFT * high_z)
+    slacks.low_aim[index] = slacks.high_aim[index] = 0.0
+    share = LEAST_LEFT * min(1.0, 1.0 + primal * ceiling_step / (low + high))
+    new_low, new_high, min_low, min_high = (low + primal * step, high + primal * high_step, share * low, share * high)
+    total = new_low + new_high
+    if new_low < min_low:
+        new_low, new_high = min_low, total - min_low
+    elif new_high < min_high:
+        new_low, new_high = total - min_high, min_high
+    slacks.low[index], slacks.high[index] = new_low, new_high
 
 
 @kernel(error_model="numpy", nogil=True)
-def _shift_place_by_share_of_room(slacks: Any, place: Any, share: float) -> float:
+def _shift_place_by_share_of_room(slacks: Any, index: Any, share: float) -> float:
     """Move a place by a share of the room to its nearer bound; returns the sum of its products after it."""
-    moved = share * min(slacks.low[place], slacks.high[place])
-    slacks.low[place] += moved
-    slacks.high[place] -= moved
-    return float(slacks.low[place] * slacks.low_z[place] + slacks.high[place] * slacks.high_z[place])
+    shift = share * min(slacks.low[index], slacks.high[index])
+    slacks.low[index] += shift
+    slacks.high[index] -= shift
+    return float(slacks.low[index] * slacks.low_z[index] + slacks.high[index] * slacks.high_z[index])
 
 
 @kernel(error_model="numpy", nogil=True)
 def _step_each_place_alone(state: Any, floor_step: Any, primal: float, total: float) -> float:
     """Move every place by itself, then normalise each client's distribution; returns the weighted products after it."""
-    gap, held, others = 0.0, state.held, state.rest
+    gap, entries, rests = 0.0, state.held, state.rest
     for client in range(state.weight.size):
         missing, room, products = 1.0 - total, 0.0, 0.0
         for entry in range(state.starts[client], state.starts[client + 1]):
-            _step_place_alone(held, entry, state.growth * floor_step[state.outcome[entry]], primal)
-            missing -= held.low[entry]
-            room += min(held.low[entry], held.high[entry])
-        place = state.place[client]
-        if place >= 0:
-            _step_place_alone(others, place, state.growth * state.rest_step[client], primal)
-            missing -= others.low[place]
-            room += min(others.low[place], others.high[place])
+            _step_place_alone(entries, entry, state.growth * floor_step[state.outcome[entry]], primal)
+            missing -= entries.low[entry]
+            room += min(entries.low[entry], entries.high[entry])
+        index = state.place[client]
+        if index >= 0:
+            _step_place_alone(rests, index, state.growth * state.rest_step[client], primal)
+            missing -= rests.low[index]
+            room += min(rests.low[index], rests.high[index])
         share = min(max(missing / room, -MOST_RENORMALISED), MOST_RENORMALISED)
         for entry in range(state.starts[client], state.starts[client + 1]):
-            products += _shift_place_by_share_of_room(held, entry, share)
-        if place >= 0:
-            products += _shift_place_by_share_of_room(others, place, share)
+            products += _shift_place_by_share_of_room(entries, entry, share)
+        if index >= 0:
+            products += _shift_place_by_share_of_room(rests, index, share)
         gap += state.weight[client] * products
         state.multiplier[client] += state.multiplier_step[client]
     return gap
@@ -308,8 +312,8 @@ class CompiledSteps:
     def __init__(self, block: ClientBlock) -> None:
         self._block = block
         number = block.weight.size
-        place = np.full(number, -1, dtype=np.int64)
-        place[block.open] = np.arange(block.open.size)
+        index = np.full(number, -1, dtype=np.int64)
+        index[block.open] = np.arange(block.open.size)
         self._state = _State(
             block.growth,
             block.cost.at_zero,
@@ -317,7 +321,7 @@ class CompiledSteps:
                 np.uintp
             ),  # unsigned, so that no index is tested for being negative
             block.outcome.view(np.uint32),
-            place,
+            index,
             block.weight,
             block.part,
             _make_slacks(block.low, block.high),
@@ -353,27 +357,27 @@ class CompiledSteps:
         for pair in self._block.cost.pairs:
             pair.set_corrector_targets(mu, largest)
 
-    def right_side(self, seen: int) -> tuple[Floats, float]:
-        out = np.zeros(seen)
+    def right_side(self, seen_count: int) -> tuple[Floats, float]:
+        out = np.zeros(seen_count)
         self._gradient = self._block.cost.gradient()
         return out, _add_clients_to_right_side(self._state, self._gradient, out)
 
     def compute_client_steps(self, floor_step: Floats, total_step: float) -> tuple[float, float]:
         self._floor_step = floor_step
-        *shrinking, first, second, apart = _compute_client_steps(self._state, self._gradient, floor_step, total_step)
-        self._terms, self._apart = (first, second), apart
-        own = [1.0 / fastest if fastest > 0.0 else np.inf for fastest in shrinking]
+        *speeds, first, second, alone = _compute_client_steps(self._state, self._gradient, floor_step, total_step)
+        self._terms, self._apart = (first, second), alone
+        limits = [1.0 / fastest if fastest > 0.0 else np.inf for fastest in speeds]
         cost = self._block.cost
         if not cost.pairs:
-            return own[0], own[1]
-        others = cost.set_output_step(floor_step[self._block.outcome] + self._state.held.step)
-        return min(own[0], others[0]), min(own[1], others[1])
+            return limits[0], limits[1]
+        cost_limits = cost.set_output_step(floor_step[self._block.outcome] + self._state.held.step)
+        return min(limits[0], cost_limits[0]), min(limits[1], cost_limits[1])
 
     def predicted_gap(self, primal: float, dual: float) -> float:
         # s dz = -s z - z ds where the product aims at zero
         first, second = self._terms
-        found = self._products + primal * first - dual * (self._products + first) - primal * dual * (first + second)
-        return found + self._weighted_products_of_cost_pairs(primal, dual)
+        gap = self._products + primal * first - dual * (self._products + first) - primal * dual * (first + second)
+        return gap + self._weighted_products_of_cost_pairs(primal, dual)
 
     def predicted_gap_if_each_pair_steps_by_itself(self) -> float:
         return self._apart
@@ -412,14 +416,14 @@ def add_squares_of_functionals(
         longest = max(longest, ends[client + 1] - ends[client])
     beta = np.empty(longest)
     for client in range(rest.size):
-        start, held = ends[client], ends[client + 1] - ends[client]
-        crossing, least = rank[client] * alpha[client], rest[client]
-        for entry in range(held):
-            one = alpha[client] - pull[start + entry]
-            beta[entry] = one
-            place = outcome[start + entry]
-            cross[place] += least + crossing * one
-            scaled = rank[client] * one
-            row = out[place]
-            for other in range(entry + np.uintp(1)):
-                row[outcome[start + other]] += least + scaled * beta[other]
+        start, size = ends[client], ends[client + 1] - ends[client]
+        crossing, client_rest = rank[client] * alpha[client], rest[client]
+        for entry in range(size):
+            b = alpha[client] - pull[start + entry]
+            beta[entry] = b
+            x = outcome[start + entry]
+            cross[x] += client_rest + crossing * b
+            scaled = rank[client] * b
+            row = out[x]
+            for earlier in range(entry + np.uintp(1)):
+                row[outcome[start + earlier]] += client_rest + scaled * beta[earlier]

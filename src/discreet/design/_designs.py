@@ -43,13 +43,13 @@ from discreet.design._floors import (
     equal_mass_cell_edges,
 )
 from discreet.design._smoothing import (
-    KEEP_SMOOTHED as KEEP_SMOOTHED,
-    LARGEST_SMOOTHED as LARGEST_SMOOTHED,
+    KEEP_SMOOTHED,
+    LARGEST_SMOOTHED,
     Smoother,
     Smoothing,
 )
 from discreet.design._solving import (
-    NEGLIGIBLE,
+    NEGLIGIBLE_GAP,
     FloorBracket,
     Progress,
     best_floor_for_mean,
@@ -82,7 +82,7 @@ from discreet.families import (
 from discreet.mechanisms import Cells, OptimalSampler
 from discreet.privacy import check_epsilon
 from discreet.privacy.tradeoff import Risk
-from discreet.projection import NEGLIGIBLE as LEAST_MASS
+from discreet.projection import NEGLIGIBLE
 
 DESIGN_CELLS = 128
 LARGEST_CELLS = 4096
@@ -177,33 +177,33 @@ def design_on_interval_cells(
     edges = equal_mass_cell_edges(
         family, DESIGN_CELLS if cells is None else check_count("cells", cells, least=2, most=LARGEST_CELLS)
     )
-    given = client_laws_on_cells(clients, edges)
-    found = request.design_on_outcomes(Simplex(edges.size - 1), given.laws, on_cells=True)
-    if given.enclosed is not None and not given.estimated:
-        found = _certify_design_by_enclosures(found, given.laws, given.enclosed, request.weights)
-    mu = np.broadcast_to(found.family.reference, edges.size - 1)
+    cell_laws = client_laws_on_cells(clients, edges)
+    cell_design = request.design_on_outcomes(Simplex(edges.size - 1), cell_laws.laws, on_cells=True)
+    if cell_laws.enclosed is not None and not cell_laws.estimated:
+        cell_design = _certify_design_by_enclosures(cell_design, cell_laws.laws, cell_laws.enclosed, request.weights)
+    mu = np.broadcast_to(cell_design.family.reference, edges.size - 1)
     table = Tabulated(edges, mu / np.diff(edges))
-    band = DensityBand(table, lower=0.0, upper=found.family.bounds.upper, any_client=True)
-    sampler = OptimalSampler(band, epsilon=found.epsilon, discretisation=cells_keeping_given_masses(mu))
-    return LineDesign(band, sampler, edges, found, given.estimated)
+    band = DensityBand(table, lower=0.0, upper=cell_design.family.bounds.upper, any_client=True)
+    sampler = OptimalSampler(band, epsilon=cell_design.epsilon, discretisation=cells_keeping_given_masses(mu))
+    return LineDesign(band, sampler, edges, cell_design, cell_laws.estimated)
 
 
-def _certify_design_by_enclosures(found: Design, laws: Floats, enclosed: tuple[Floats, Floats], weights: Any) -> Design:
+def _certify_design_by_enclosures(base: Design, laws: Floats, bounds: tuple[Floats, Floats], weights: Any) -> Design:
     """The design with a bound that holds for every distribution within the enclosures, and its certificate."""
-    examples, least, most = found.certificate.examples, *enclosed
-    if found.over == "worst":  # the worst case is at least any mean of the clients, so any subset gives a bound
-        who = np.array([int(np.argmin(np.abs(laws - law).max(axis=1))) for law in examples.dense_laws()])
+    examples, least, most = base.certificate.examples, *bounds
+    if base.over == "worst":  # the worst case is at least any mean of the clients, so any subset gives a bound
+        rows = np.array([int(np.argmin(np.abs(laws - law).max(axis=1))) for law in examples.dense_laws()])
     else:
-        who = np.arange(len(laws)) if weights is None else np.flatnonzero(np.asarray(weights, dtype=np.float64) > 0.0)
-    entry = who[examples.client_of_entry], examples.seen[examples.outcome]
-    hardly = most[who]  # a copy
-    hardly[examples.client_of_entry, entry[1]] = 0.0
-    f, growth = found.divergence, float(examples.size) + math.exp(min(found.epsilon, LARGEST_FLOAT_EXPONENT))
+        rows = np.arange(len(laws)) if weights is None else np.flatnonzero(np.asarray(weights, dtype=np.float64) > 0.0)
+    entry = rows[examples.client_of_entry], examples.seen[examples.outcome]
+    unseen_most = most[rows]  # a copy
+    unseen_most[examples.client_of_entry, entry[1]] = 0.0
+    f, growth = (base.divergence, float(examples.size) + math.exp(min(base.epsilon, LARGEST_FLOAT_EXPONENT)))
     fall = max(f.at_zero - float(f.f(np.array(_NEAR_ZERO))), 0.0)
-    lost = 2.0 * growth * fall + _UNTOLD if hardly.any() else 0.0
-    certificate = found.certificate.extend_to_enclosures(least[entry], most[entry], lost)
-    bound = min(found.bound, max(certificate.lower_bound(), 0.0))
-    return replace(found, bound=bound, certificate=certificate)
+    penalty = 2.0 * growth * fall + _UNTOLD if unseen_most.any() else 0.0
+    certificate = base.certificate.extend_to_enclosures(least[entry], most[entry], penalty)
+    bound = min(base.bound, max(certificate.lower_bound(), 0.0))
+    return replace(base, bound=bound, certificate=certificate)
 
 
 def cells_keeping_given_masses(mu: Floats) -> Cells:
@@ -339,7 +339,7 @@ def design(
 
     Returns:
         A `Design`, on an interval a `LineDesign`: `.family`, `.sampler`, `.value`, `.bound`, `.worst(divergence)`. On an interval
-            `.certified` says whether the bound is proved; it is an estimate if an example is a bare function.
+            `.is_certified` says whether the bound is proved; it is an estimate if an example is a bare function.
 
     Raises:
         DiscreetError: for examples that are not distributions on the outcomes, arguments out of range, examples with more than 8,192
@@ -411,7 +411,7 @@ class DesignRequest:
 
     def _refuse_masses_taken_for_zero(self, clients: Any) -> None:
         """Reject probabilities so small that they count as 0 if the divergence distinguishes them from 0: the bound would be too high."""
-        if self.f.at_zero - float(self.f.f(np.array(LEAST_MASS))) <= NEGLIGIBLE:
+        if self.f.at_zero - float(self.f.f(np.array(NEGLIGIBLE))) <= NEGLIGIBLE_GAP:
             return
         masses = clients
         if hasattr(clients, "tocsr"):
@@ -419,17 +419,17 @@ class DesignRequest:
             total = np.asarray(rows.sum(axis=-1), dtype=np.float64).ravel()
             with np.errstate(all="ignore"):  # invalid rows are refused where they are read
                 masses = rows.data / (np.repeat(total, np.diff(rows.indptr)) if rows.ndim == 2 else total)
-        if ((masses > 0.0) & (masses <= LEAST_MASS)).any():
+        if ((masses > 0.0) & (masses <= NEGLIGIBLE)).any():
             raise DiscreetError(
-                f"clients holds probabilities of at most {LEAST_MASS:g}, which count as 0, but {self.f.name} distinguishes them from 0; "
+                f"clients holds probabilities of at most {NEGLIGIBLE:g}, which count as 0, but {self.f.name} distinguishes them from 0; "
                 "replace them by 0 or by larger ones, or use a divergence such as 'kl'"
             )
 
     def _design_for_mean(self, family: Simplex | Band, clients: Any) -> Design:
-        usual = KEEP_SMOOTHED if self.smoothing else _KEEP
-        kept = PROBABILITY.check(
+        default_keep = KEEP_SMOOTHED if self.smoothing else _KEEP
+        keep = PROBABILITY.check(
             "keep",
-            usual if self.keep is None else self.keep,
+            default_keep if self.keep is None else self.keep,
             "give the share of the best worst case that must remain",
         )
         if isinstance(family, Band):
@@ -448,9 +448,9 @@ class DesignRequest:
                 "or take fewer examples"
             )
         self._refuse_infinite_divergence(bool(examples.partial_support_indicators.any()))
-        found = best_floor_for_mean(examples, self.f, self.solver_epsilon, kept, self.progress)
-        made = self._design_of_floor(found, family, kept, examples, mean_divergence)
-        return _design_with_chosen_smoothing(made, examples, self.solver_epsilon) if self.smoothing else made
+        bracket = best_floor_for_mean(examples, self.f, self.solver_epsilon, keep, self.progress)
+        base = self._design_of_floor(bracket, family, keep, examples, mean_divergence)
+        return _design_with_chosen_smoothing(base, examples, self.solver_epsilon) if self.smoothing else base
 
     def _design_for_worst_case(self, family: Simplex | Band, clients: Any) -> Design:
         if self.keep:
@@ -470,8 +470,10 @@ class DesignRequest:
             self._refuse_masses_taken_for_zero(clients)
         laws = as_example_clients(clients, None, family.size).dense_laws()
         self._refuse_infinite_divergence(bool((laws == 0.0).any()))
-        found = minimax_floor(laws, self.f, self.solver_epsilon)
-        return self._design_of_floor(found, family, 0.0, as_example_clients(laws, None, family.size), worst_divergence)
+        bracket = minimax_floor(laws, self.f, self.solver_epsilon)
+        return self._design_of_floor(
+            bracket, family, 0.0, as_example_clients(laws, None, family.size), worst_divergence
+        )
 
     def _refuse_infinite_divergence(self, partial: bool) -> None:
         if np.isinf(self.f.at_zero) and partial:
@@ -482,58 +484,58 @@ class DesignRequest:
 
     def _design_of_floor(
         self,
-        found: FloorBracket,
+        bracket: FloorBracket,
         family: Simplex | Band,
         keep: float,
         examples: ExampleClients,
         cost: Callable[[ExampleClients, FDivergence, Floats, float], float],
     ) -> Design:
         """The design of a floor for the solver's budget; its `cost` for the examples is computed anew at another budget."""
-        self._refuse_wide_bracket(found)
+        self._refuse_wide_bracket(bracket)
         if self.epsilon != self.solver_epsilon:
-            found = self._convert_floor_to_requested_epsilon(
-                found, lambda floor, ratio: cost(examples, self.f, floor, ratio)
+            bracket = self._convert_floor_to_requested_epsilon(
+                bracket, lambda floor, ratio: cost(examples, self.f, floor, ratio)
             )
-        band = band_of_floor(found.floor, min(self.epsilon, LARGEST_FLOAT_EXPONENT), family)
+        band = band_of_floor(bracket.floor, min(self.epsilon, LARGEST_FLOAT_EXPONENT), family)
         sampler = OptimalSampler(band, epsilon=self.epsilon)
-        terms = (self.over, keep, len(examples), found.value, found.bound, found.certificate)
+        terms = (self.over, keep, len(examples), bracket.value, bracket.bound, bracket.certificate)
         return Design(band, sampler, self.epsilon, self.f, *terms)
 
-    def _refuse_wide_bracket(self, found: FloorBracket) -> None:
+    def _refuse_wide_bracket(self, bracket: FloorBracket) -> None:
         """Reject a bracket wider than the tolerance; without a tolerance, warn of a bracket that is wider than usual."""
-        sides = f"the {self.f.name} of the best sampler is at most {found.value:.8g} and at least {found.bound:.8g}"
+        sides = f"the {self.f.name} of the best sampler is at most {bracket.value:.8g} and at least {bracket.bound:.8g}"
         if self.tolerance is None:
-            if not found.is_settled:
+            if not bracket.is_settled:
                 warn_caller(
                     f"the design's bracket is wide: {sides}; tolerance= makes that an error", WideBracketWarning
                 )
-        elif found.value - found.bound > max(self.tolerance * found.value, NEGLIGIBLE):
+        elif bracket.value - bracket.bound > max(self.tolerance * bracket.value, NEGLIGIBLE_GAP):
             raise DiscreetError(
                 f"the design's bracket is wider than tolerance = {self.tolerance:g} of its value: {sides}; leave tolerance out to get it "
                 "anyway"
             )
 
     def _convert_floor_to_requested_epsilon(
-        self, found: FloorBracket, value: Callable[[Floats, float], float]
+        self, bracket: FloorBracket, value: Callable[[Floats, float], float]
     ) -> FloorBracket:
         """A floor for the solver's budget, as the floor of the same band at the requested budget.
 
         A bound for a larger budget bounds all samplers of a smaller one; beyond the largest budget the bound is 0.
         """
-        total = float(found.floor.sum())
+        total = float(bracket.floor.sum())
         alpha = (1.0 / total - 1.0) / math.expm1(self.solver_epsilon)
-        reach = min(self.epsilon, LARGEST_FLOAT_EXPONENT)
-        floor = found.floor / total / (1.0 + alpha * math.expm1(reach))
-        reached = max(0.0, value(floor, math.exp(reach)))
-        bound = min(found.bound, reached) if self.epsilon < self.solver_epsilon else 0.0
-        return FloorBracket(floor, reached, bound, found.certificate)
+        capped_epsilon = min(self.epsilon, LARGEST_FLOAT_EXPONENT)
+        floor = bracket.floor / total / (1.0 + alpha * math.expm1(capped_epsilon))
+        new_value = max(0.0, value(floor, math.exp(capped_epsilon)))
+        bound = min(bracket.bound, new_value) if self.epsilon < self.solver_epsilon else 0.0
+        return FloorBracket(floor, new_value, bound, bracket.certificate)
 
 
-def _design_with_chosen_smoothing(made: Design, examples: ExampleClients, epsilon: float) -> Design:
+def _design_with_chosen_smoothing(base: Design, examples: ExampleClients, epsilon: float) -> Design:
     """The sampler that the examples choose, with the bound of the design for the examples themselves."""
-    if math.isinf(made.divergence.at_zero):
+    if math.isinf(base.divergence.at_zero):
         raise DiscreetError(
-            f"smoothing = 'auto' counts point masses, for which {made.divergence.name} is infinite; use a divergence with finite f(0)"
+            f"smoothing = 'auto' counts point masses, for which {base.divergence.name} is infinite; use a divergence with finite f(0)"
         )
     if len(examples) * examples.size > LARGEST_SMOOTHED:
         raise DiscreetError(
@@ -542,10 +544,10 @@ def _design_with_chosen_smoothing(made: Design, examples: ExampleClients, epsilo
         )
     laws = examples.dense_laws()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LargeEpsilonWarning)  # `made` has warned of it
-        choice = Smoother(epsilon, made.keep, made.divergence).choose_sampler_and_smoothing(laws, examples.weight)
+        warnings.simplefilter("ignore", LargeEpsilonWarning)  # `base` has warned of it
+        choice = Smoother(epsilon, base.keep, base.divergence).choose_sampler_and_smoothing(laws, examples.weight)
         band = choice.sampler.family
-        sampler = OptimalSampler(band, epsilon=made.epsilon)
-    served = np.asarray(made.divergence(laws, sampler.output(laws)))
-    value = max(0.0, float(examples.weight @ served))
-    return replace(made, family=band, sampler=sampler, value=value, smoothing=choice.smoothing)
+        sampler = OptimalSampler(band, epsilon=base.epsilon)
+    costs = np.asarray(base.divergence(laws, sampler.output(laws)))
+    value = max(0.0, float(examples.weight @ costs))
+    return replace(base, family=band, sampler=sampler, value=value, smoothing=choice.smoothing)

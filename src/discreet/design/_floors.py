@@ -203,9 +203,9 @@ class ExampleClients:
     def iterate_client_parts(self, entries: int = 1 << 17) -> "Iterator[ExampleClients]":
         """The same clients in parts."""
         for rows in self.slice_clients_by_entry_count(entries):
-            held = self.entry_slice(rows)
-            starts = self.starts[rows] - held.start
-            yield ExampleClients(self.size, starts, self.outcome[held], self.mass[held], self.weight[rows], self.seen)
+            span = self.entry_slice(rows)
+            starts = self.starts[rows] - span.start
+            yield ExampleClients(self.size, starts, self.outcome[span], self.mass[span], self.weight[rows], self.seen)
 
     def dense_laws(self) -> Floats:
         """The distributions (n, size)."""
@@ -215,9 +215,9 @@ class ExampleClients:
 
     def extend_to_unseen_outcomes(self, on_seen: Floats, elsewhere: float) -> Floats:
         """Values of the seen outcomes as a vector over the domain, with one value on all others."""
-        whole = np.full(self.size, elsewhere)
-        whole[self.seen] = on_seen
-        return whole
+        values = np.full(self.size, elsewhere)
+        values[self.seen] = on_seen
+        return values
 
 
 def as_example_clients(clients: Any, weights: ArrayLike | None, size: int, *, name: str = "clients") -> ExampleClients:
@@ -225,15 +225,15 @@ def as_example_clients(clients: Any, weights: ArrayLike | None, size: int, *, na
     read_entries = _entries_of_sparse_clients if hasattr(clients, "tocsr") else _entries_of_dense_clients
     starts, outcome, mass = read_entries(clients, size, name)
     weight, counts = _normalise_weights(weights, starts.size - 1), np.diff(starts)
-    counted = weight > 0.0
-    if not counted.all():
-        entries = np.repeat(counted, counts)
-        outcome, mass, counts, weight = outcome[entries], mass[entries], counts[counted], weight[counted]
+    is_counted = weight > 0.0
+    if not is_counted.all():
+        entries = np.repeat(is_counted, counts)
+        outcome, mass, counts, weight = outcome[entries], mass[entries], counts[is_counted], weight[is_counted]
     occurs = np.zeros(size, dtype=bool)
     occurs[outcome] = True
-    place = np.cumsum(occurs, dtype=np.int32) - np.int32(1)
-    begin = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    return ExampleClients(size, begin, place[outcome], mass, weight, np.flatnonzero(occurs))
+    numbers = np.cumsum(occurs, dtype=np.int32) - np.int32(1)
+    first_entries = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    return ExampleClients(size, first_entries, numbers[outcome], mass, weight, np.flatnonzero(occurs))
 
 
 def _entries_of_dense_clients(clients: Any, size: int, name: str) -> tuple[Integers, Integers, Floats]:
@@ -242,13 +242,17 @@ def _entries_of_dense_clients(clients: Any, size: int, name: str) -> tuple[Integ
         raise DiscreetError(
             f"{name} has shape {laws.shape}; give one law a row, (n, {size}) with n at least 1, or a sparse matrix of counts"
         )
-    good = rows_are_laws(laws)
-    if not good.all():
-        raise_error_for_bad_row(laws, int(np.argmin(good)), name)
-    held = laws > NEGLIGIBLE
-    counts = held.sum(axis=1)
-    mass = laws[held]
-    return np.concatenate([[0], np.cumsum(counts)]), np.nonzero(held)[1], mass / np.repeat(laws.sum(axis=1), counts)
+    is_law = rows_are_laws(laws)
+    if not is_law.all():
+        raise_error_for_bad_row(laws, int(np.argmin(is_law)), name)
+    in_support = laws > NEGLIGIBLE
+    counts = in_support.sum(axis=1)
+    mass = laws[in_support]
+    return (
+        np.concatenate([[0], np.cumsum(counts)]),
+        np.nonzero(in_support)[1],
+        mass / np.repeat(laws.sum(axis=1), counts),
+    )
 
 
 def _entries_of_sparse_clients(clients: Any, size: int, name: str) -> tuple[Integers, Integers, Floats]:
@@ -259,9 +263,9 @@ def _entries_of_sparse_clients(clients: Any, size: int, name: str) -> tuple[Inte
     if rows is clients:
         rows = rows.copy()
     rows.sum_duplicates()
-    bad = ~(np.isfinite(rows.data) & (rows.data >= 0.0))
-    if bad.any():
-        entry = int(np.argmax(bad))
+    is_bad = ~(np.isfinite(rows.data) & (rows.data >= 0.0))
+    if is_bad.any():
+        entry = int(np.argmax(is_bad))
         row = int(np.searchsorted(rows.indptr, entry, side="right")) - 1
         dense = np.asarray(rows[[row]].todense()).ravel()
         refuse_bad_entries(dense, f"{name}[{row}]")
@@ -282,14 +286,14 @@ def _entries_of_sparse_clients(clients: Any, size: int, name: str) -> tuple[Inte
 def _normalise_weights(weights: ArrayLike | None, number: int) -> Floats:
     if weights is None:
         return np.full(number, 1.0 / number)
-    found = as_floats(weights, "weights")
-    if found.shape != (number,):
-        raise DiscreetError(f"weights has shape {found.shape}; give one for each of the {number} clients")
-    refuse_bad_entries(found, "weights")
-    if not found.max() > 0.0:
+    values = as_floats(weights, "weights")
+    if values.shape != (number,):
+        raise DiscreetError(f"weights has shape {values.shape}; give one for each of the {number} clients")
+    refuse_bad_entries(values, "weights")
+    if not values.max() > 0.0:
         raise DiscreetError("weights are all zero; give some client a positive one")
-    found = found / found.max()
-    return np.asarray(found / found.sum())
+    values = values / values.max()
+    return np.asarray(values / values.sum())
 
 
 def equal_mass_cell_edges(family: ContinuousFamily, count: int) -> Floats:
@@ -305,8 +309,8 @@ def equal_mass_cell_edges(family: ContinuousFamily, count: int) -> Floats:
         [family.chart.points_at_coordinates(panels.lower)[:, 0], family.chart.points_at_coordinates(panels.upper)[:, 0]]
     )
     edges = np.unique(np.concatenate([[low, high], np.clip(inner, low, high)]))
-    apart = np.append(True, np.diff(edges) > _SAME * (high - low))
-    edges = edges[apart]
+    is_apart = np.append(True, np.diff(edges) > _SAME * (high - low))
+    edges = edges[is_apart]
     edges[-1] = high
     return np.asarray(edges)
 
@@ -335,50 +339,50 @@ def client_laws_on_cells(clients: Any, edges: Floats) -> CellLaws:
         )
     if not clients:
         raise DiscreetError("clients is an empty list; give at least one example")
-    found = [
-        _cell_masses_of_records(one, f"clients[{place}]", edges)
-        if isinstance(one, (list, tuple, np.ndarray))
-        else _cell_masses_of_density(one, f"clients[{place}]", edges)
-        for place, one in enumerate(clients)
+    masses = [
+        _cell_masses_of_records(client, f"clients[{number}]", edges)
+        if isinstance(client, (list, tuple, np.ndarray))
+        else _cell_masses_of_density(client, f"clients[{number}]", edges)
+        for number, client in enumerate(clients)
     ]
-    mass, low, high = (np.stack([getattr(one, side) for one in found]) for side in ("mass", "low", "high"))
+    mass, low, high = (np.stack([getattr(client, side) for client in masses]) for side in ("mass", "low", "high"))
     laws = np.maximum(mass, _LEAST_OF_HIGH * high)  # so that masses that count as zero are nearly zero
     laws /= laws.sum(axis=1, keepdims=True)
-    return CellLaws(laws, (low, high), tuple(place for place, one in enumerate(found) if not one.proved))
+    return CellLaws(laws, (low, high), tuple(number for number, client in enumerate(masses) if not client.proved))
 
 
 def _cell_masses_of_records(points: Any, name: str, edges: Floats) -> IntervalMasses:
     """The relative frequencies of a client's records."""
     try:
-        found = np.asarray(points, dtype=np.float64)
+        values = np.asarray(points, dtype=np.float64)
     except (TypeError, ValueError):
         raise DiscreetError(f"{name} is neither a density nor a list of numbers") from None
-    if found.ndim != 1 or not found.size:
-        raise DiscreetError(f"{name} has shape {found.shape}; give the client's records, (n,) with n at least 1")
-    inside = (found >= edges[0]) & (found <= edges[-1])
-    if not inside.all():
+    if values.ndim != 1 or not values.size:
+        raise DiscreetError(f"{name} has shape {values.shape}; give the client's records, (n,) with n at least 1")
+    is_inside = (values >= edges[0]) & (values <= edges[-1])
+    if not is_inside.all():
         raise DiscreetError(
-            f"{name} holds {found[int(np.argmin(inside))]:g}, which is not in [{edges[0]:g}, {edges[-1]:g}]; clip it, or take a wider box"
+            f"{name} holds {values[int(np.argmin(is_inside))]:g}, which is not in [{edges[0]:g}, {edges[-1]:g}]; clip it, or take a wider box"
         )
-    shares = np.histogram(found, edges)[0] / found.size
+    shares = np.histogram(values, edges)[0] / values.size
     return IntervalMasses.from_mass_and_error_bound(shares, 2.0**-52 * shares)
 
 
 def _cell_masses_of_density(client: Any, name: str, edges: Floats) -> IntervalMasses:
     """The shares of a density in the cells of the interval: enclosed if it knows its distribution function, else estimated."""
     density = as_density(client, 1, name)
-    known: IntervalMasses | None = density.interval_masses(edges) if hasattr(density, "interval_masses") else None
-    if known is not None and known.has_enough_mass:
-        return known.as_shares()
-    plain = density.approximate_interval_masses(edges) if hasattr(density, "approximate_interval_masses") else None
-    if plain is not None and plain.sum() > 0.0:
-        return IntervalMasses.from_mass_without_error_bound(plain / plain.sum())
+    enclosure: IntervalMasses | None = density.interval_masses(edges) if hasattr(density, "interval_masses") else None
+    if enclosure is not None and enclosure.has_enough_mass:
+        return enclosure.as_shares()
+    masses = density.approximate_interval_masses(edges) if hasattr(density, "approximate_interval_masses") else None
+    if masses is not None and masses.sum() > 0.0:
+        return IntervalMasses.from_mass_without_error_bound(masses / masses.sum())
     panels = Panels.from_edges([edges])
-    seen = panel_masses(density, panels, Cartesian((Identity(),), (edges,), (edges,)))
-    if seen is None:
+    integrals = panel_masses(density, panels, Cartesian((Identity(),), (edges,), (edges,)))
+    if integrals is None:
         raise error_for_client_zero_at_every_point(name)
-    warn_of_coarse_masses(name, seen.error)
-    return IntervalMasses.from_mass_without_error_bound(seen.masses / seen.masses.sum())
+    warn_of_coarse_masses(name, integrals.error)
+    return IntervalMasses.from_mass_without_error_bound(integrals.masses / integrals.masses.sum())
 
 
 _STEPS = 200
@@ -394,11 +398,11 @@ def outputs_on_and_off_support(
     rest = np.maximum(total - examples.sum_by_client(low), 0.0) * examples.partial_support_indicators
     p, client = examples.mass, examples.client_of_entry
     at_most = examples.sum_by_client(high) + rest
-    lifted = at_most <= 1.0
+    at_ceiling = at_most <= 1.0
     too_small = np.minimum.reduceat(low / p, examples.starts)  # all entries are at the floor, and |m| <= 1
     too_large = np.maximum.reduceat(high / p, examples.starts)  # all entries are at the ceiling
     slope = np.clip(1.0, too_small, too_large)
-    settled = lifted.copy()
+    settled = at_ceiling.copy()
     for _ in range(_STEPS):
         value = slope[client] * p
         q = np.clip(value, low, high)
@@ -412,14 +416,14 @@ def outputs_on_and_off_support(
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             step = slope - excess / middle
         usable = (middle > 0.0) & (step > too_small) & (step < too_large)
-        between = np.sqrt(too_small) * np.sqrt(too_large)
-        moved = np.where(usable, step, between)
-        stuck = np.abs(moved - slope) <= 4e-16 * slope
-        settled |= stuck
-        slope = np.where(settled, slope, moved)
-    q = np.where(lifted[client], high, np.clip(slope[client] * p, low, high))
+        midpoint = np.sqrt(too_small) * np.sqrt(too_large)
+        next_slope = np.where(usable, step, midpoint)
+        is_stuck = np.abs(next_slope - slope) <= 4e-16 * slope
+        settled |= is_stuck
+        slope = np.where(settled, slope, next_slope)
+    q = np.where(at_ceiling[client], high, np.clip(slope[client] * p, low, high))
     return q, np.where(
-        lifted, np.maximum(1.0 - examples.sum_by_client(q), 0.0), rest
+        at_ceiling, np.maximum(1.0 - examples.sum_by_client(q), 0.0), rest
     ) * examples.partial_support_indicators
 
 
@@ -456,9 +460,9 @@ class DesignCertificate:
         }
         return "\n".join(f"{name:<13}{text}" for name, text in rows.items())
 
-    def extend_to_enclosures(self, least: Floats, most: Floats, lost: float) -> "DesignCertificate":
-        """The certificate for all examples with masses (entries,) between these bounds; `lost` pays for outcomes of nearly zero mass."""
-        constant = math.nextafter(self.constant - lost, -math.inf) if lost else self.constant
+    def extend_to_enclosures(self, least: Floats, most: Floats, penalty: float) -> "DesignCertificate":
+        """The certificate for all examples with masses (entries,) between these bounds; `penalty` pays for outcomes of nearly zero mass."""
+        constant = math.nextafter(self.constant - penalty, -math.inf) if penalty else self.constant
         centre = _last_slopes_of_greedy_filling(self.examples, self.slope, least, most)
         return replace(self, constant=constant, enclosure=(least, most, centre))
 
@@ -466,34 +470,41 @@ class DesignCertificate:
         """A float that is at most the exact bound."""
         examples, growth = self.examples, math.nextafter(float(self.floors.ratio_upper_bound), math.inf)
         terms = examples.mass.size + 2 * len(examples)
-        kinds = examples.seen.size
-        price, price_size = np.zeros(kinds), np.zeros(kinds)
+        seen_count = examples.seen.size
+        price, price_size = np.zeros(seen_count), np.zeros(seen_count)
         idle, idle_size, gain, gain_size = (0.0,) * 4
         for rows, part in zip(
             examples.slice_clients_by_entry_count(PART), examples.iterate_client_parts(PART), strict=True
         ):
             entries, multiplier = examples.entry_slice(rows), self.multiplier[rows]
             client, weight = part.client_of_entry, part.weight
-            held = _floor_prices_rounded_down(self.intercept[entries], multiplier[client], growth)
-            rest = _floor_prices_rounded_down(np.full(len(part), self.at_zero), multiplier, growth)
-            price += part.sum_by_outcome(weight[client] * (held - rest[client]))
-            price_size += part.sum_by_outcome(weight[client] * (np.abs(held) + np.abs(rest[client])))
-            idle, idle_size = idle + float(weight @ rest), idle_size + float(weight @ np.abs(rest))
+            entry_prices = _floor_prices_rounded_down(self.intercept[entries], multiplier[client], growth)
+            rest_prices = _floor_prices_rounded_down(np.full(len(part), self.at_zero), multiplier, growth)
+            price += part.sum_by_outcome(weight[client] * (entry_prices - rest_prices[client]))
+            price_size += part.sum_by_outcome(weight[client] * (np.abs(entry_prices) + np.abs(rest_prices[client])))
+            idle, idle_size = idle + float(weight @ rest_prices), idle_size + float(weight @ np.abs(rest_prices))
             centre = 0.0 if self.enclosure is None else self.enclosure[2][rows]
-            gained = weight[client] * self._entry_gain_lower_bounds(entries, client, rows)
-            paid = weight * (multiplier - centre)
-            gain += float(gained.sum() - paid.sum())
-            gain_size += float(np.abs(gained).sum() + np.abs(paid).sum())
-        unseen = float(_lower_bound_of_computed_sum(idle, idle_size, terms))
-        seen = _lower_bound_of_computed_sum(price, price_size, terms) + unseen
-        seen -= 2.0 * _UNIT * (np.abs(seen) + abs(unseen))
-        hidden = examples.size - kinds
-        spread = min(float(seen.min()), unseen) if hidden else float(seen.min())
-        everywhere = _lower_bound_of_computed_sum(
-            seen.sum() + hidden * unseen, np.abs(seen).sum() + hidden * abs(unseen), kinds
+            entry_gains = weight[client] * self._entry_gain_lower_bounds(entries, client, rows)
+            payments = weight * (multiplier - centre)
+            gain += float(entry_gains.sum() - payments.sum())
+            gain_size += float(np.abs(entry_gains).sum() + np.abs(payments).sum())
+        unseen_price = float(_lower_bound_of_computed_sum(idle, idle_size, terms))
+        seen_prices = _lower_bound_of_computed_sum(price, price_size, terms) + unseen_price
+        seen_prices -= 2.0 * _UNIT * (np.abs(seen_prices) + abs(unseen_price))
+        unseen_count = examples.size - seen_count
+        spread = min(float(seen_prices.min()), unseen_price) if unseen_count else float(seen_prices.min())
+        everywhere = float(
+            _lower_bound_of_computed_sum(
+                seen_prices.sum() + unseen_count * unseen_price,
+                np.abs(seen_prices).sum() + unseen_count * abs(unseen_price),
+                seen_count,
+            )
         )
-        bound = self.floors.least_linear_value(Fraction(spread), Fraction(float(everywhere)))
-        bound += Fraction(float(_lower_bound_of_computed_sum(gain, gain_size, terms))) + Fraction(self.constant)
+        gain_bound = float(_lower_bound_of_computed_sum(gain, gain_size, terms))
+        if not all(map(math.isfinite, (spread, everywhere, gain_bound))):  # a sum overflows, so nothing is proved
+            return -math.inf
+        bound = self.floors.least_linear_value(Fraction(spread), Fraction(everywhere))
+        bound += Fraction(gain_bound) + Fraction(self.constant)
         return math.nextafter(float(bound), -math.inf)
 
     def _entry_gain_lower_bounds(self, entries: slice, client: NDArray[np.int32], rows: slice) -> Floats:
@@ -501,21 +512,21 @@ class DesignCertificate:
         if self.enclosure is None:
             return np.asarray(self.examples.mass[entries] * self.slope[entries])
         least, most, centre = self.enclosure
-        apart = self.slope[entries] - centre[rows][client]
-        return np.asarray(np.where(apart > 0.0, least[entries], most[entries]) * apart)
+        excess = self.slope[entries] - centre[rows][client]
+        return np.asarray(np.where(excess > 0.0, least[entries], most[entries]) * excess)
 
     def exact(self) -> Fraction:
         """The bound in rationals. It visits every entry in turn: for checking, not for large examples."""
         examples, growth = self.examples, self.floors.ratio_upper_bound
         least, most, centre = self.enclosure or (examples.mass, examples.mass, np.zeros(len(examples)))
-        middle = [Fraction(float(c)) for c in centre]
+        centres = [Fraction(float(c)) for c in centre]
         multiplier, weight = ([Fraction(float(x)) for x in values] for values in (self.multiplier, examples.weight))
         at_zero = Fraction(self.at_zero)
-        rest = [_exact_cost_per_floor_unit(at_zero + one, growth) for one in multiplier]
-        unseen = sum((w * c for w, c in zip(weight, rest, strict=True)), Fraction(0))
-        fixed = Fraction(self.constant)
-        fixed -= sum((w * (one - c) for w, one, c in zip(weight, multiplier, middle, strict=True)), Fraction(0))
-        seen = [unseen] * examples.seen.size
+        rest_prices = [_exact_cost_per_floor_unit(at_zero + level, growth) for level in multiplier]
+        unseen_price = sum((w * c for w, c in zip(weight, rest_prices, strict=True)), Fraction(0))
+        total = Fraction(self.constant)
+        total -= sum((w * (level - c) for w, level, c in zip(weight, multiplier, centres, strict=True)), Fraction(0))
+        seen_prices = [unseen_price] * examples.seen.size
         for j, x, a, b, s, i in zip(
             examples.client_of_entry.tolist(), examples.outcome.tolist(), least.tolist(), most.tolist(), self.slope.tolist(),
             self.intercept.tolist(), strict=True,
@@ -523,12 +534,16 @@ class DesignCertificate:
             slope, intercept = Fraction(s), Fraction(i)
             if not is_line_below_generator(self.name, slope, intercept):
                 raise DiscreetError(f"{intercept} + {slope} t is not below f")
-            apart = slope - middle[j]
-            fixed += weight[j] * Fraction(a if apart > 0 else b) * apart
-            seen[x] += weight[j] * (_exact_cost_per_floor_unit(intercept + multiplier[j], growth) - rest[j])
-        hidden = examples.size - len(seen)
-        spread = min([*seen, unseen]) if hidden else min(seen)
-        return self.floors.least_linear_value(spread, sum(seen, Fraction(0)) + hidden * unseen) + fixed
+            excess = slope - centres[j]
+            total += weight[j] * Fraction(a if excess > 0 else b) * excess
+            seen_prices[x] += weight[j] * (
+                _exact_cost_per_floor_unit(intercept + multiplier[j], growth) - rest_prices[j]
+            )
+        unseen_count = examples.size - len(seen_prices)
+        spread = min([*seen_prices, unseen_price]) if unseen_count else min(seen_prices)
+        return (
+            self.floors.least_linear_value(spread, sum(seen_prices, Fraction(0)) + unseen_count * unseen_price) + total
+        )
 
 
 def _last_slopes_of_greedy_filling(examples: ExampleClients, slope: Floats, least: Floats, most: Floats) -> Floats:
@@ -536,10 +551,10 @@ def _last_slopes_of_greedy_filling(examples: ExampleClients, slope: Floats, leas
     order = np.lexsort((slope, examples.client_of_entry))
     room = np.cumsum((most - least)[order])
     before = np.append(0.0, room)[examples.starts]
-    left = before + 1.0 - examples.sum_by_client(least)
+    remaining = before + 1.0 - examples.sum_by_client(least)
     ends = np.append(examples.starts[1:], slope.size) - 1
-    place = np.clip(np.searchsorted(room, left), examples.starts, ends)
-    return np.asarray(slope[order][place])
+    index = np.clip(np.searchsorted(room, remaining), examples.starts, ends)
+    return np.asarray(slope[order][index])
 
 
 def _exact_cost_per_floor_unit(level: Fraction, growth: Fraction) -> Fraction:

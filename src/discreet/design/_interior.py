@@ -99,35 +99,35 @@ class PlainSteps:
         for pair, _ in self._block.pairs_with_weights:
             pair.set_corrector_targets(mu, largest)
 
-    def right_side(self, seen: int) -> tuple[Floats, float]:
+    def right_side(self, seen_count: int) -> tuple[Floats, float]:
         """Minus the gradient after elimination: of each outcome's floor, and of |m|."""
         block = self._block
         growth, gradient, at_zero = block.growth, block.cost.gradient(), block.cost.at_zero
         self._slack = gradient + block.multiplier[block.client] - block.low.aim + block.high.aim
         self._rest_slack = at_zero + block.multiplier[block.open] - block.rest_low.aim + block.rest_high.aim
-        moved = block.sum_by_client(self._slack * self._inverse) + block.fill_zeros_for_full_support_clients(
+        slack_sum = block.sum_by_client(self._slack * self._inverse) + block.fill_zeros_for_full_support_clients(
             self._rest_slack * self._rest_inverse
         )
-        self._shift = (self._residual - moved) / self._looseness
+        self._shift = (self._residual - slack_sum) / self._looseness
         entries = gradient - growth * block.high.aim - self._coupling * self._slack
         entries += self._shift[block.client] * (1.0 - self._coupling) - (self._shift * self._alpha)[block.client]
         rest = block.fill_zeros_for_full_support_clients(
             at_zero - growth * block.rest_high.aim - self._rest_coupling * self._rest_slack
         )
         entries -= rest[block.client]
-        whole = float(np.sum(block.weight * (rest + block.multiplier + self._shift * self._alpha)))
-        return -block.sum_by_outcome(block.entry_weight * entries, seen), -whole
+        total = float(np.sum(block.weight * (rest + block.multiplier + self._shift * self._alpha)))
+        return -block.sum_by_outcome(block.entry_weight * entries, seen_count), -total
 
     def compute_client_steps(self, floor_step: Floats, total_step: float) -> tuple[float, float]:
         """The clients' steps for a step of the floor; how far primal and dual may go."""
         block = self._block
-        held_step = floor_step[block.outcome]
-        rest_step = total_step - block.sum_by_client(held_step)[block.open]
-        pull = block.sum_by_client((1.0 - self._coupling) * held_step)
+        support_step = floor_step[block.outcome]
+        rest_step = total_step - block.sum_by_client(support_step)[block.open]
+        pull = block.sum_by_client((1.0 - self._coupling) * support_step)
         pull[block.open] += self._alpha[block.open] * rest_step
         self._multiplier_step = self._shift + pull / self._looseness
-        self._ceilings = block.growth * held_step, block.growth * rest_step
-        step = -(self._slack + self._multiplier_step[block.client]) * self._inverse - self._coupling * held_step
+        self._ceilings = block.growth * support_step, block.growth * rest_step
+        step = -(self._slack + self._multiplier_step[block.client]) * self._inverse - self._coupling * support_step
         rest = -(self._rest_slack + self._multiplier_step[block.open]) * self._rest_inverse
         rest -= self._rest_coupling * rest_step
         limits = [
@@ -135,9 +135,9 @@ class PlainSteps:
             block.high.set_slack_step(self._ceilings[0] - step),
             block.rest_low.set_slack_step(rest),
             block.rest_high.set_slack_step(self._ceilings[1] - rest),
-            block.cost.set_output_step(held_step + step),
+            block.cost.set_output_step(support_step + step),
         ]
-        return min(one[0] for one in limits), min(one[1] for one in limits)
+        return min(limit[0] for limit in limits), min(limit[1] for limit in limits)
 
     def predicted_gap(self, primal: float, dual: float) -> float:
         """The weighted products of slacks and multipliers after predicted steps of these lengths."""
@@ -161,18 +161,22 @@ class PlainSteps:
     def step_each_pair_alone(self, primal: float, total: float) -> None:
         """Move each place by itself, for this step of the floor and this |m|, and normalise each client's distribution."""
         block = self._block
-        held = _slacks_after_stepping_alone(block.low, block.high, primal, self._ceilings[0])
-        rest = _slacks_after_stepping_alone(block.rest_low, block.rest_high, primal, self._ceilings[1])
-        missing = 1.0 - total - block.sum_by_client(held[0]) - block.fill_zeros_for_full_support_clients(rest[0])
-        room = block.sum_by_client(np.minimum(*held)) + block.fill_zeros_for_full_support_clients(np.minimum(*rest))
+        slacks = _slacks_after_stepping_alone(block.low, block.high, primal, self._ceilings[0])
+        rest_slacks = _slacks_after_stepping_alone(block.rest_low, block.rest_high, primal, self._ceilings[1])
+        missing = (
+            1.0 - total - block.sum_by_client(slacks[0]) - block.fill_zeros_for_full_support_clients(rest_slacks[0])
+        )
+        room = block.sum_by_client(np.minimum(*slacks)) + block.fill_zeros_for_full_support_clients(
+            np.minimum(*rest_slacks)
+        )
         share = np.clip(missing / room, -MOST_RENORMALISED, MOST_RENORMALISED)
-        for pairs, (low, high), each in (
-            ((block.low, block.high), held, share[block.client]),
-            ((block.rest_low, block.rest_high), rest, share[block.open]),
+        for pairs, (low, high), shares in (
+            ((block.low, block.high), slacks, share[block.client]),
+            ((block.rest_low, block.rest_high), rest_slacks, share[block.open]),
         ):
-            moved = each * np.minimum(low, high)
-            pairs[0].replace_slack_and_step_multiplier(low + moved)
-            pairs[1].replace_slack_and_step_multiplier(high - moved)
+            shift = shares * np.minimum(low, high)
+            pairs[0].replace_slack_and_step_multiplier(low + shift)
+            pairs[1].replace_slack_and_step_multiplier(high - shift)
         block.multiplier += self._multiplier_step
 
 
@@ -180,13 +184,13 @@ def _slacks_after_stepping_alone(
     low: SlackPair, high: SlackPair, primal: float, ceiling_step: Floats
 ) -> tuple[Floats, Floats]:
     """Both slacks after this step of the floor, each cut where little is left of it; the floor determines their sum."""
-    shrunk = LEAST_LEFT * np.minimum(1.0, 1.0 + primal * ceiling_step / (low.s + high.s))
+    share = LEAST_LEFT * np.minimum(1.0, 1.0 + primal * ceiling_step / (low.s + high.s))
     below, above = low.s + primal * low.ds, high.s + primal * high.ds
-    least, most = shrunk * low.s, shrunk * high.s
-    under, over, both = below < least, above < most, below + above
+    min_low, min_high = share * low.s, share * high.s
+    under, over, total = below < min_low, above < min_high, below + above
     return (
-        np.where(under, least, np.where(over, both - most, below)),
-        np.where(over, most, np.where(under, both - least, above)),
+        np.where(under, min_low, np.where(over, total - min_high, below)),
+        np.where(over, min_high, np.where(under, total - min_low, above)),
     )
 
 
@@ -233,9 +237,9 @@ class InteriorPoint:
         self.examples, self.size, self.seen = examples, examples.size, examples.seen.size
         growth = math.expm1(epsilon)
         least_total = math.exp(-epsilon)
-        usual = math.exp(-epsilon / 2.0)  # |m| of the mollifier
+        mollifier_mass = math.exp(-epsilon / 2.0)  # |m| of the mollifier
         room = min(promise.most / (self.size - 1), 1.0 / self.size) - promise.least
-        y = promise.least + min(max((usual / self.size - promise.least) / 2.0, room / 10.0), room / 2.0)
+        y = promise.least + min(max((mollifier_mass / self.size - promise.least) / 2.0, room / 10.0), room / 2.0)
         low = max(0.0, least_total - self.size * y)
         high = min(promise.most - (self.size - 1) * y, 1.0 - self.size * y)
         average = np.sum(
@@ -245,7 +249,7 @@ class InteriorPoint:
             ],
             axis=0,
         )
-        spread = min(max(usual - self.size * y, low + 0.1 * (high - low)), high - 0.1 * (high - low))
+        spread = min(max(mollifier_mass - self.size * y, low + 0.1 * (high - low)), high - 0.1 * (high - low))
         v = spread * (_LIKE_CLIENTS * average / average.sum() + (1.0 - _LIKE_CLIENTS) / self.seen)
         self.y, self.v = y, v
         self.bounds = SlackPair(np.append(v, y - promise.least), np.zeros(self.seen + 1))
@@ -307,7 +311,7 @@ class InteriorPoint:
         gap = self.gap
         average = gap / self.number
         primal, dual = (
-            min(1.0, length) for length in self._solve_floor_step(factored, lambda aimed: aimed.set_predictor_targets())
+            min(1.0, length) for length in self._solve_floor_step(factored, lambda pairs: pairs.set_predictor_targets())
         )
         if self._together or min(primal, dual) >= _LONG:
             predicted = self._sum_over_floor_pairs(lambda pair: pair.products(primal, dual))
@@ -319,17 +323,17 @@ class InteriorPoint:
             )
         mu = average * min(1.0, max(predicted / gap, 0.01)) ** 3
         part = min(max(_SHORTEST, 1.0 - gap / max(abs(value), 1e-300)), _LONGEST)
-        lengths = self._solve_floor_step(factored, lambda aimed: aimed.set_corrector_targets(mu, 2.0 * average))
-        apart = not self._together and min(lengths) < _LONG and gap > _NEARLY * abs(value)
-        if apart:
-            (one, other), (cap_one, cap_other) = self.bounds.longest_steps, self.cap.longest_steps
-            lengths = min(one, cap_one), min(other, cap_other)
+        lengths = self._solve_floor_step(factored, lambda pairs: pairs.set_corrector_targets(mu, 2.0 * average))
+        alone = not self._together and min(lengths) < _LONG and gap > _NEARLY * abs(value)
+        if alone:
+            (bound_primal, bound_dual), (cap_primal, cap_dual) = self.bounds.longest_steps, self.cap.longest_steps
+            lengths = min(bound_primal, cap_primal), min(bound_dual, cap_dual)
         primal, dual = (min(1.0, part * length) for length in lengths)
         self.v += primal * self.bounds.ds[:-1]
         self.y += primal * float(self.bounds.ds[-1])
         for pair in (self.bounds, self.cap):
             pair.take_step(primal, dual)
-        if apart:
+        if alone:
             total = self.floor_mass
             self._map_over_client_blocks(lambda steps: steps.step_each_pair_alone(primal, total))
         else:
@@ -339,7 +343,7 @@ class InteriorPoint:
         self, factored: FactoredMatrix, aim: Callable[[SlackPair | NewtonSteps], None]
     ) -> tuple[float, float]:
         right = np.append(np.zeros(self.seen), 0.0)
-        whole = 0.0
+        total = 0.0
         aim(self.bounds)
         aim(self.cap)
 
@@ -347,31 +351,34 @@ class InteriorPoint:
             aim(steps)
             return steps.right_side(self.seen)
 
-        for of_outcome, of_total in self._map_over_client_blocks(right_side_of_client_block):
-            right[:-1] += of_outcome
-            right[-1] += of_outcome.sum()
-            whole += of_total
-        right += whole * np.append(np.ones(self.seen), float(self.size))
+        for outcome_part, total_part in self._map_over_client_blocks(right_side_of_client_block):
+            right[:-1] += outcome_part
+            right[-1] += outcome_part.sum()
+            total += total_part
+        right += total * np.append(np.ones(self.seen), float(self.size))
         right += self.bounds.aim - self._cap * self.cap.aim
-        found = factored.solve(right)
-        step, total_step = found[:-1] + found[-1], float(found[:-1].sum() + self.size * found[-1])
-        limits = [self.bounds.set_slack_step(found), self.cap.set_slack_step(-np.array([float(self._cap @ found)]))]
+        solution = factored.solve(right)
+        step, total_step = solution[:-1] + solution[-1], float(solution[:-1].sum() + self.size * solution[-1])
+        limits = [
+            self.bounds.set_slack_step(solution),
+            self.cap.set_slack_step(-np.array([float(self._cap @ solution)])),
+        ]
         limits += self._map_over_client_blocks(lambda steps: steps.compute_client_steps(step, total_step))
-        return min(one[0] for one in limits), min(one[1] for one in limits)
+        return min(limit[0] for limit in limits), min(limit[1] for limit in limits)
 
     def _first_central_path_target(self, cost: CostOf) -> float:
         """A start from which the first steps are long: the average product of the clients' gradients and of the floor's."""
         products, entries, value = 0.0, 0.0, 0.0
         for block in self.blocks:
             q = self.floor[block.outcome] + block.low.s
-            found = cost(block.p, q, 1e-3, 1.0)
-            found.curvature_at(q)
-            slack = np.abs(found.gradient_implied_by_multipliers() + block.multiplier[block.client])
+            entry_cost = cost(block.p, q, 1e-3, 1.0)
+            entry_cost.curvature_at(q)
+            slack = np.abs(entry_cost.gradient_implied_by_multipliers() + block.multiplier[block.client])
             products += float(np.sum(block.entry_weight * slack * np.minimum(block.low.s, block.high.s)))
             entries += float(np.sum(block.entry_weight * np.ones_like(slack)))
-            value += abs(float(np.sum(block.entry_weight * found.costs_at(q))))
-        times = _CAUTIOUS_MU if self._together else _FIRST_MU
-        return max(times * products / entries, value / (self.seen + 2.0 * entries), 1e-9)
+            value += abs(float(np.sum(block.entry_weight * entry_cost.costs_at(q))))
+        factor = _CAUTIOUS_MU if self._together else _FIRST_MU
+        return max(factor * products / entries, value / (self.seen + 2.0 * entries), 1e-9)
 
     def _sum_over_floor_pairs(self, values: Callable[[SlackPair], Floats]) -> float:
         return sum(float(np.sum(values(pair))) for pair in (self.bounds, self.cap))
@@ -379,9 +386,9 @@ class InteriorPoint:
     def _map_over_client_blocks(self, work: Callable[[NewtonSteps], Result]) -> list[Result]:
         return self._map_in_threads(work, self._all_steps)
 
-    def _map_in_threads(self, work: Callable[[One], Result], ones: list[One]) -> list[Result]:
+    def _map_in_threads(self, work: Callable[[One], Result], items: list[One]) -> list[Result]:
         """The work on every block, in order; with several threads where that is faster."""
-        return list(map(work, ones)) if self._pool is None else list(self._pool.map(work, ones))
+        return list(map(work, items)) if self._pool is None else list(self._pool.map(work, items))
 
 
 def _choose_newton_steps(block: ClientBlock, compiled: bool) -> NewtonSteps:
@@ -429,26 +436,33 @@ class SmoothMinimax:
         number = sum(pair.s.size for pair in self._slack_pairs)
         for _ in range(_MINIMAX_STEPS):
             costs = self._client_costs()
-            off = np.abs(costs + self.slack.s - self.time).max()
-            if max(self.gap, off) <= _SADDLE**1.5 * max(abs(self.time), 1e-6):
+            residual = np.abs(costs + self.slack.s - self.time).max()
+            if max(self.gap, residual) <= _SADDLE**1.5 * max(abs(self.time), 1e-6):
                 break
+            floor, weights = self.m, self.slack.z / self.slack.z.sum()
             try:
                 self._take_step(costs, number)
             except np.linalg.LinAlgError:  # further progress is below rounding
                 break
+            if not self._is_finite:  # the step overflows, as it may for divergences that are steep at 0
+                return floor, weights
         return self.m, self.slack.z / self.slack.z.sum()
+
+    @property
+    def _is_finite(self) -> bool:
+        return all(np.isfinite(values).all() for pair in self._slack_pairs for values in (self.m, pair.s, pair.z))
 
     def _client_costs(self) -> Floats:
         return np.asarray(np.asarray(self.f.perspective(self.p, self.m + self.low.s)).sum(axis=1))
 
     def _take_step(self, costs: Floats, number: int) -> None:
         q, weight = self.m + self.low.s, self.slack.z[:, None]
-        held = self.p > 0.0
-        t = np.where(held, self.p, 1.0) / q
+        in_support = self.p > 0.0
+        t = np.where(in_support, self.p, 1.0) / q
         self.first = np.where(
-            held, self.curve.tangent_intercept(t), self.curve.at_zero if np.isfinite(self.curve.at_zero) else 0.0
+            in_support, self.curve.tangent_intercept(t), self.curve.at_zero if np.isfinite(self.curve.at_zero) else 0.0
         )
-        bend = weight * np.where(held, self.curve.curvature_times_t_squared(t), 0.0) / q
+        bend = weight * np.where(in_support, self.curve.curvature_times_t_squared(t), 0.0) / q
         low, high, growth = self.low.stiffness, self.high.stiffness, self.growth
         self.inverse = 1.0 / (bend + low + high)
         self.coupling = (bend - growth * high) * self.inverse
@@ -491,20 +505,22 @@ class SmoothMinimax:
         gradient = weight[:, None] * self.first
         slack = gradient + self.multiplier[:, None] - self.low.aim + self.high.aim
         normal, cost = self.residuals
-        one = (slack * self.inverse).sum(axis=1) - normal
-        two = (slack * self.first * self.inverse).sum(axis=1) - cost - (self.slack.aim - weight) * self.slack.s / weight
+        normal_term = (slack * self.inverse).sum(axis=1) - normal
+        cost_term = (
+            (slack * self.first * self.inverse).sum(axis=1) - cost - (self.slack.aim - weight) * self.slack.s / weight
+        )
         upper, cross, lower = self.small
-        shift, weight_shift = upper * one + cross * two, cross * one + lower * two
+        shift, weight_shift = upper * normal_term + cross * cost_term, cross * normal_term + lower * cost_term
         first, second = self.rows
         right = -(gradient - growth * self.high.aim - self.coupling * slack).sum(axis=0) - self.multiplier.sum()
         right += self.bound.aim + first.T @ shift + second.T @ weight_shift
-        found = _solve_scaled_system(matrix, np.append(right, weight.sum() - 1.0 - weight_shift.sum()))
-        step, self.time_step = found[:-1], float(found[-1])
+        solution = _solve_scaled_system(matrix, np.append(right, weight.sum() - 1.0 - weight_shift.sum()))
+        step, self.time_step = solution[:-1], float(solution[-1])
         pull, push = first @ step, second @ step - self.time_step
         self.multiplier_step = upper * pull + cross * push - shift
         weight_step = cross * pull + lower * push - weight_shift
-        moved = slack + self.multiplier_step[:, None] + self.first * weight_step[:, None]
-        d = -moved * self.inverse - self.coupling * step
+        total_slack = slack + self.multiplier_step[:, None] + self.first * weight_step[:, None]
+        d = -total_slack * self.inverse - self.coupling * step
         slack_step = (self.slack.aim - weight - weight_step) * self.slack.s / weight
         limits = [
             self.low.set_slack_step(d),
@@ -512,7 +528,7 @@ class SmoothMinimax:
             self.bound.set_slack_step(step),
             self.slack.set_slack_step(slack_step),
         ]
-        return min(one[0] for one in limits), min(one[1] for one in limits)
+        return min(limit[0] for limit in limits), min(limit[1] for limit in limits)
 
 
 def _solve_scaled_system(matrix: Floats, right: Floats) -> Floats:

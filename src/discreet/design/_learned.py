@@ -80,7 +80,7 @@ from discreet.privacy import check_epsilon
 
 Floats = NDArray[np.float64]
 
-ANYBODY = 0.01  # share of the clients that may be sure of one outcome
+_SURE_CLIENTS = 0.01  # share of the clients that may be sure of one outcome
 LARGEST_LEARNED = 512  # outcomes: the posterior keeps a few square matrices of them
 _HYPOTHESES, _CLIENTS, _CHECKED = 100, 20, 60
 _KEEP = 0.01
@@ -124,40 +124,42 @@ def check_client_kinds_on_held_out_samples(
     size: int, rounds: Sequence[RoundCounts], spread: RoundCounts | None, rng: np.random.Generator
 ) -> HeldOutResult:
     """Fit hypotheses to one part of all samples, and test every kind of clients on the other part."""
-    told = [*rounds, *([] if spread is None else [spread])]
-    parts = [_hold_out_samples(one, rng) for one in told]
-    fitted, held = [one for one, _ in parts], [one for _, one in parts]
-    about = None if spread is None else (fitted.pop(), held.pop())
-    believed = fit_posterior(size, fitted, None if about is None else about[0], rng)
+    all_rounds = [*rounds, *([] if spread is None else [spread])]
+    parts = [_hold_out_samples(round_counts, rng) for round_counts in all_rounds]
+    fitted, held_out = [part for part, _ in parts], [part for _, part in parts]
+    pair = None if spread is None else (fitted.pop(), held_out.pop())
+    posterior = fit_posterior(size, fitted, None if pair is None else pair[0], rng)
     kinds: dict[str, list[tuple[Mode, float]]] = {}
-    for mode, weight in zip(believed.modes, believed.mode_probabilities_in_kind.tolist(), strict=True):
+    for mode, weight in zip(posterior.modes, posterior.mode_probabilities_in_kind.tolist(), strict=True):
         kinds.setdefault(mode.shape.kind, []).append((mode, weight))
-    found, largest = {}, {}
+    scores, largest = {}, {}
     for kind, modes in kinds.items():
         responses = [mode.regress_round_responses(fitted, rng) for mode, _ in modes]
-        found[kind] = _predictive_log_likelihood(modes, responses, held)
-        largest[kind] = _largest_log_likelihood([mode for mode, _ in modes], responses, held)
-        if about is not None:
-            agree = sum(weight * mode.shape.mean_chance_of_equal_draws(softmax(mode.theta)) for mode, weight in modes)
-            found[kind] += _log_likelihood_of_round(about[1], sample_law_in_spread_round(about[1], agree))
-            largest[kind] += _largest_log_likelihood_of_spread_round(about[1], modes[0][0].shape)
-    found[PLAIN] = sum(_log_likelihood_of_round(kept, _smoothed_shares_of_counts(one)) for one, kept in parts)
+        scores[kind] = _predictive_log_likelihood(modes, responses, held_out)
+        largest[kind] = _largest_log_likelihood([mode for mode, _ in modes], responses, held_out)
+        if pair is not None:
+            agreement = sum(
+                weight * mode.shape.mean_chance_of_equal_draws(softmax(mode.theta)) for mode, weight in modes
+            )
+            scores[kind] += _log_likelihood_of_round(pair[1], sample_law_in_spread_round(pair[1], agreement))
+            largest[kind] += _largest_log_likelihood_of_spread_round(pair[1], modes[0][0].shape)
+    scores[PLAIN] = sum(_log_likelihood_of_round(test, _smoothed_shares_of_counts(fit)) for fit, test in parts)
     rejected = tuple(
         kind
         for kind, most in largest.items()
-        if max(value for other, value in found.items() if other != kind) >= most + np.log((len(found) - 1) / LEVEL)
+        if max(value for other, value in scores.items() if other != kind) >= most + np.log((len(scores) - 1) / LEVEL)
     )
-    return HeldOutResult(int(sum(kept.counts.sum() for _, kept in parts)), found, rejected)
+    return HeldOutResult(int(sum(test.counts.sum() for _, test in parts)), scores, rejected)
 
 
-def _hold_out_samples(one: RoundCounts, rng: np.random.Generator) -> tuple[RoundCounts, RoundCounts]:
+def _hold_out_samples(samples: RoundCounts, rng: np.random.Generator) -> tuple[RoundCounts, RoundCounts]:
     """The fitted and the held-out part of a round: each sample is held back independently of all others."""
-    held = rng.binomial(one.counts.astype(np.int64), _HELD).astype(np.float64)
-    return RoundCounts(one.sampler, one.counts - held), RoundCounts(one.sampler, held)
+    held_out = rng.binomial(samples.counts.astype(np.int64), _HELD).astype(np.float64)
+    return RoundCounts(samples.sampler, samples.counts - held_out), RoundCounts(samples.sampler, held_out)
 
 
-def _log_likelihood_of_round(held: RoundCounts, law: Floats) -> float:
-    return float(held.down_weighted_counts @ np.log(np.maximum(law, LEAST_SHARE)))
+def _log_likelihood_of_round(samples: RoundCounts, law: Floats) -> float:
+    return float(samples.down_weighted_counts @ np.log(np.maximum(law, LEAST_SHARE)))
 
 
 def _smoothed_shares_of_counts(fitted: RoundCounts) -> Floats:
@@ -165,43 +167,43 @@ def _smoothed_shares_of_counts(fitted: RoundCounts) -> Floats:
 
 
 def _predictive_log_likelihood(
-    modes: Sequence[tuple[Mode, float]], responses: Sequence[Sequence[Response]], held: Sequence[RoundCounts]
+    modes: Sequence[tuple[Mode, float]], responses: Sequence[Sequence[Response]], held_out: Sequence[RoundCounts]
 ) -> float:
     """The log-likelihood of held-out samples under the normalised average distribution of a kind's modes."""
     total = 0.0
-    for place, one in enumerate(held):
+    for index, samples in enumerate(held_out):
         laws = [
             matrix @ softmax(mode.theta) + offset
-            for (mode, _), (matrix, offset) in zip(modes, (each[place] for each in responses), strict=True)
+            for (mode, _), (matrix, offset) in zip(modes, (row[index] for row in responses), strict=True)
         ]
         law = np.maximum(sum(weight * law for (_, weight), law in zip(modes, laws, strict=True)), LEAST_SHARE)
-        total += _log_likelihood_of_round(one, law / law.sum())
+        total += _log_likelihood_of_round(samples, law / law.sum())
     return total
 
 
 def _largest_log_likelihood(
-    modes: Sequence[Mode], responses: Sequence[Sequence[Response]], held: Sequence[RoundCounts]
+    modes: Sequence[Mode], responses: Sequence[Sequence[Response]], held_out: Sequence[RoundCounts]
 ) -> float:
     """An upper bound on the log-likelihood of held-out samples under any mean distribution, the largest over a kind's modes."""
-    if not held:
+    if not held_out:
         return 0.0
     pairs = list(zip(modes, responses, strict=True))
-    if all(one.has_affine_response for one in held):  # the distribution depends on the mean alone
+    if all(samples.has_affine_response for samples in held_out):  # the distribution depends on the mean alone
         pairs = pairs[:1]
     bounds = []
-    for mode, each in pairs:
-        fit = ResponseFit(each, [one.down_weighted_counts for one in held], _WIDE)
+    for mode, mode_responses in pairs:
+        fit = ResponseFit(mode_responses, [samples.down_weighted_counts for samples in held_out], _WIDE)
         bounds.append(fit.log_likelihood_upper_bound(fit.climb_to_mode(mode.theta)))
     return max(bounds)
 
 
-def _largest_log_likelihood_of_spread_round(held: RoundCounts, shape: ClientShape) -> float:
+def _largest_log_likelihood_of_spread_round(samples: RoundCounts, shape: ClientShape) -> float:
     """The largest log-likelihood of held-out bits about spread: point masses always agree, other clients are unconstrained."""
     least = 1.0 if isinstance(shape, Clusters) and shape.groups >= shape.size else 0.0
-    number = held.counts.sum()
-    low, high = sorted(sample_law_in_spread_round(held, agree)[1] for agree in (least, 1.0))
-    share = min(max(held.counts[1] / number if number else low, low), high)
-    return _log_likelihood_of_round(held, np.array([1.0 - share, share]))
+    number = samples.counts.sum()
+    low, high = sorted(sample_law_in_spread_round(samples, agreement)[1] for agreement in (least, 1.0))
+    share = min(max(samples.counts[1] / number if number else low, low), high)
+    return _log_likelihood_of_round(samples, np.array([1.0 - share, share]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,29 +243,29 @@ class Learned:
     @property
     def reason(self) -> str:
         """The reason for the choice of this sampler, in a sentence."""
-        told = f"under {self.better:.0%} of the hypotheses that {self.samples:,} samples leave"
+        condition = f"under {self.better:.0%} of the hypotheses that {self.samples:,} samples leave"
         if self.published:
-            return f"the design costs less than the better of the optimal sampler and the mollifier {told}"
+            return f"the design costs less than the better of the optimal sampler and the mollifier {condition}"
         name = "mollifier" if isinstance(self.sampler, MollifierSampler) else "optimal sampler"
         if self.held_out.refutes_model:
             return (
                 f"{self.held_out.samples:,} held-out samples have shares that no clients of the model cause (spread around a mean, in "
                 f"clusters or of one value each), so nothing can be said of a design: the {name} stays"
             )
-        harmed = {kind: gain for kind, gain in self.gain_by_kind.items() if gain < 0.0}
-        if self.better >= self.confidence and harmed:
-            kind = min(harmed, key=lambda one: harmed[one])
+        losses = {kind: gain for kind, gain in self.gain_by_kind.items() if gain < 0.0}
+        if self.better >= self.confidence and losses:
+            kind = min(losses, key=lambda kind: losses[kind])
             return (
-                f"a design would cost less {told}, but {-harmed[kind]:.0%} more if clients are {kind}, which the samples leave possible "
+                f"a design would cost less {condition}, but {-losses[kind]:.0%} more if clients are {kind}, which the samples leave possible "
                 f"({self.kinds[kind]:.0%}): the {name} stays"
             )
-        least = min(self.better_by_kind, key=lambda one: self.better_by_kind[one], default="")
-        if self.better >= self.confidence and least and self.better_by_kind[least] < self.confidence:
+        weakest = min(self.better_by_kind, key=lambda kind: self.better_by_kind[kind], default="")
+        if self.better >= self.confidence and weakest and self.better_by_kind[weakest] < self.confidence:
             return (
-                f"a design would cost less {told}, but under {self.better_by_kind[least]:.0%} of those where clients are {least}, which the "
-                f"samples leave possible, and {self.confidence:.0%} was asked for: the {name} stays"
+                f"a design would cost less {condition}, but under {self.better_by_kind[weakest]:.0%} of those where clients "
+                f"are {weakest}, which the samples leave possible, and {self.confidence:.0%} was asked for: the {name} stays"
             )
-        return f"a design would cost less {told}, and {self.confidence:.0%} was asked for: the {name} stays"
+        return f"a design would cost less {condition}, and {self.confidence:.0%} was asked for: the {name} stays"
 
 
 def learn(
@@ -301,15 +303,15 @@ def learn(
         )
     epsilon, f = check_epsilon(epsilon), divergences.divergence(divergence)
     OPEN_UNIT.check("confidence", confidence)
-    listed = check_list("rounds", rounds, "give pairs (sampler, counts)")
-    told = [_round_counts_from_pair(f"rounds[{place}]", family.size, one) for place, one in enumerate(listed)]
-    about = None if spread is None else _round_counts_from_pair("spread", 2, spread)
+    pairs = check_list("rounds", rounds, "give pairs (sampler, counts)")
+    counts = [_round_counts_from_pair(f"rounds[{index}]", family.size, pair) for index, pair in enumerate(pairs)]
+    bits = None if spread is None else _round_counts_from_pair("spread", 2, spread)
     rng = np.random.default_rng(_SEED)
-    merged = _merge_rounds_of_same_sampler(told)
-    found = fit_posterior(family.size, merged, about, rng)
-    held_out = check_client_kinds_on_held_out_samples(family.size, merged, about, np.random.default_rng([_SEED, 1]))
+    merged = _merge_rounds_of_same_sampler(counts)
+    posterior = fit_posterior(family.size, merged, bits, rng)
+    held_out = check_client_kinds_on_held_out_samples(family.size, merged, bits, np.random.default_rng([_SEED, 1]))
     return _choose_designed_or_safe_sampler(
-        family, epsilon, f, keep, confidence, found, held_out, rng, [*told, *([about] if about else [])]
+        family, epsilon, f, keep, confidence, posterior, held_out, rng, [*counts, *([bits] if bits else [])]
     )
 
 
@@ -319,93 +321,92 @@ def _choose_designed_or_safe_sampler(
     f: FDivergence,
     keep: float,
     confidence: float,
-    found: Posterior,
+    posterior: Posterior,
     held_out: HeldOutResult,
     rng: np.random.Generator,
-    told: Sequence[RoundCounts],
+    rounds: Sequence[RoundCounts],
 ) -> Learned:
-    safe = OptimalSampler(family, epsilon=epsilon), MollifierSampler(family, epsilon=epsilon)
+    safe_samplers = OptimalSampler(family, epsilon=epsilon), MollifierSampler(family, epsilon=epsilon)
     cost = _HypothesisCosts(f, family.size)
-    means, places = _draw_design_hypotheses(found, rng)
-    clients = found.draw_clients_of_hypotheses(means, places, _CLIENTS, rng)
-    costs = np.array([_average_hypothesis_costs_by_shape(cost(one, clients), places) for one in safe])
-    stays = _choose_safe_sampler(safe, cost, found, rng, confidence)
+    means, modes = _draw_design_hypotheses(posterior, rng)
+    clients = posterior.draw_clients_of_hypotheses(means, modes, _CLIENTS, rng)
+    costs = np.array([_average_hypothesis_costs_by_shape(cost(safe, clients), modes) for safe in safe_samplers])
+    safe_sampler = _choose_safe_sampler(safe_samplers, cost, posterior, rng, confidence)
     weight = 1.0 / costs.min(axis=0)
-    made = design(
+    candidate = design(
         family,
         epsilon=epsilon,
         clients=np.vstack([clients, np.eye(family.size)]),
         weights=np.append(
-            np.repeat(weight * (1.0 - ANYBODY) / _CLIENTS, _CLIENTS),
-            np.full(family.size, ANYBODY * weight.sum() / family.size),
+            np.repeat(weight * (1.0 - _SURE_CLIENTS) / _CLIENTS, _CLIENTS),
+            np.full(family.size, _SURE_CLIENTS * weight.sum() / family.size),
         ),
         divergence=f,
         keep=keep,
     )
-    gains = _relative_gains_over_safe_samplers(made.sampler, safe, cost, found, rng)
+    gains = _relative_gains_over_safe_samplers(candidate.sampler, safe_samplers, cost, posterior, rng)
     better = float((gains > _WORTH).mean())
-    judged = [
-        kind
-        for kind, likely in found.kind_probabilities.items()
-        if likely >= _POSSIBLE or kind not in held_out.rejected
+    judged_kinds = [
+        kind for kind, p in posterior.kind_probabilities.items() if p >= _POSSIBLE or kind not in held_out.rejected
     ]
     gains_by_kind = {
-        kind: _relative_gains_over_safe_samplers(made.sampler, safe, cost, found, rng, kind) for kind in judged
+        kind: _relative_gains_over_safe_samplers(candidate.sampler, safe_samplers, cost, posterior, rng, kind)
+        for kind in judged_kinds
     }
-    gain_by_kind = {kind: float(each.mean()) for kind, each in gains_by_kind.items()}
-    better_by_kind = {kind: float((each > _WORTH).mean()) for kind, each in gains_by_kind.items()}
+    gain_by_kind = {kind: float(kind_gains.mean()) for kind, kind_gains in gains_by_kind.items()}
+    better_by_kind = {kind: float((kind_gains > _WORTH).mean()) for kind, kind_gains in gains_by_kind.items()}
     published = (
         not held_out.refutes_model
         and min(better, *better_by_kind.values()) >= confidence
         and min(gain_by_kind.values()) >= 0.0
     )
     return Learned(
-        sampler=made.sampler if published else stays,
-        design=made,
+        sampler=candidate.sampler if published else safe_sampler,
+        design=candidate,
         published=published,
         better=better,
         gain=float(gains.mean()),
         confidence=confidence,
-        samples=int(sum(one.counts.sum() for one in told)),
-        mean=found.mean_law,
-        concentration=found.mean_concentration,
-        kinds=found.kind_probabilities,
+        samples=int(sum(round_counts.counts.sum() for round_counts in rounds)),
+        mean=posterior.mean_law,
+        concentration=posterior.mean_concentration,
+        kinds=posterior.kind_probabilities,
         gain_by_kind=gain_by_kind,
         better_by_kind=better_by_kind,
         held_out=held_out,
     )
 
 
-def _draw_design_hypotheses(found: Posterior, rng: np.random.Generator) -> tuple[Floats, NDArray[np.int64]]:
+def _draw_design_hypotheses(posterior: Posterior, rng: np.random.Generator) -> tuple[Floats, NDArray[np.int64]]:
     """Hypotheses for the design; every possible kind of clients has a share of them, even if its probability is small."""
-    shares = {kind: max(likely, _HEARD) for kind, likely in found.kind_probabilities.items() if likely >= _POSSIBLE}
+    shares = {kind: max(p, _HEARD) for kind, p in posterior.kind_probabilities.items() if p >= _POSSIBLE}
     numbers = {kind: max(1, round(_HYPOTHESES * share / sum(shares.values()))) for kind, share in shares.items()}
     largest = max(numbers, key=lambda kind: numbers[kind])
     numbers[largest] += _HYPOTHESES - sum(numbers.values())
-    drawn = [found.draw_hypotheses(number, rng, kind) for kind, number in numbers.items()]
-    return np.vstack([means for means, _ in drawn]), np.concatenate([places for _, places in drawn])
+    draws = [posterior.draw_hypotheses(number, rng, kind) for kind, number in numbers.items()]
+    return np.vstack([means for means, _ in draws]), np.concatenate([modes for _, modes in draws])
 
 
 def _relative_gains_over_safe_samplers(
     sampler: Sampler[Any],
-    safe: tuple[Sampler[Any], Sampler[Any]],
+    safe_samplers: tuple[Sampler[Any], Sampler[Any]],
     cost: "_HypothesisCosts",
-    found: Posterior,
+    posterior: Posterior,
     rng: np.random.Generator,
     kind: str | None = None,
 ) -> Floats:
     """The relative gain over the better of the safe samplers, under fresh hypotheses of one kind of clients or of all."""
-    means, places = found.draw_hypotheses(_HYPOTHESES, rng, kind)
-    clients = found.draw_clients_of_hypotheses(means, places, _CHECKED, rng)
-    own, best = cost(sampler, clients), np.min([cost(one, clients) for one in safe], axis=0)
+    means, modes = posterior.draw_hypotheses(_HYPOTHESES, rng, kind)
+    clients = posterior.draw_clients_of_hypotheses(means, modes, _CHECKED, rng)
+    costs, best = (cost(sampler, clients), np.min([cost(safe, clients) for safe in safe_samplers], axis=0))
     free = best <= 0.0  # some divergences vanish near 1: what costs nothing either gains nothing
-    return np.where(free, -np.sign(own), 1.0 - own / np.where(free, 1.0, best))
+    return np.where(free, -np.sign(costs), 1.0 - costs / np.where(free, 1.0, best))
 
 
 def _choose_safe_sampler(
-    safe: tuple[OptimalSampler[Simplex], MollifierSampler[Simplex]],
+    safe_samplers: tuple[OptimalSampler[Simplex], MollifierSampler[Simplex]],
     cost: "_HypothesisCosts",
-    believed: Posterior,
+    posterior: Posterior,
     rng: np.random.Generator,
     confidence: float,
 ) -> Sampler[Any]:
@@ -414,16 +415,16 @@ def _choose_safe_sampler(
     The mollifier is the best uniform floor for clients with s = k/(e^(eps/2) + 1) outcomes (T3). It is the default while s is more than one,
     and Q* beyond.
     """
-    optimal, mollifier = safe
+    optimal, mollifier = safe_samplers
     start = int(optimal.family.size > math.exp(min(optimal.epsilon, LARGEST_FLOAT_EXPONENT) / 2.0) + 1.0)
-    means, places = believed.draw_hypotheses(_HYPOTHESES, rng)
-    clients = believed.draw_clients_of_hypotheses(means, places, _CLIENTS, rng)
-    found = [
-        _average_hypothesis_costs_by_shape(cost.mean_costs_of_model_clients(one, clients), places)
-        for one in (optimal, mollifier)
+    means, modes = posterior.draw_hypotheses(_HYPOTHESES, rng)
+    clients = posterior.draw_clients_of_hypotheses(means, modes, _CLIENTS, rng)
+    costs = [
+        _average_hypothesis_costs_by_shape(cost.mean_costs_of_model_clients(sampler, clients), modes)
+        for sampler in (optimal, mollifier)
     ]
-    other = float((found[1 - start] < found[start]).mean()) >= confidence
-    return safe[1 - start if other else start]
+    switches = float((costs[1 - start] < costs[start]).mean()) >= confidence
+    return safe_samplers[1 - start if switches else start]
 
 
 @dataclass(frozen=True)
@@ -434,22 +435,24 @@ class _HypothesisCosts:
     size: int
 
     def __call__(self, sampler: Sampler[Any], clients: Floats) -> Floats:
-        sure = np.eye(self.size)
-        anybody = float(np.mean(self.f(sure, sampler.output(sure))))
-        return np.asarray((1.0 - ANYBODY) * self.mean_costs_of_model_clients(sampler, clients) + ANYBODY * anybody)
+        points = np.eye(self.size)
+        point_cost = float(np.mean(self.f(points, sampler.output(points))))
+        return np.asarray(
+            (1.0 - _SURE_CLIENTS) * self.mean_costs_of_model_clients(sampler, clients) + _SURE_CLIENTS * point_cost
+        )
 
     def mean_costs_of_model_clients(self, sampler: Sampler[Any], clients: Floats) -> Floats:
         """The mean cost under each hypothesis, without the clients that may be sure of any outcome."""
-        each = np.asarray(self.f(clients, sampler.output(clients)), dtype=np.float64)
-        return np.asarray(each.reshape(_HYPOTHESES, -1).mean(axis=1))
+        costs = np.asarray(self.f(clients, sampler.output(clients)), dtype=np.float64)
+        return np.asarray(costs.reshape(_HYPOTHESES, -1).mean(axis=1))
 
 
-def _average_hypothesis_costs_by_shape(costs: Floats, places: NDArray[np.int64]) -> Floats:
+def _average_hypothesis_costs_by_shape(costs: Floats, modes: NDArray[np.int64]) -> Floats:
     """Costs averaged over the hypotheses of the same shape, which differ more by chance than by their means."""
-    smooth = np.empty_like(costs)
-    for one in np.unique(places):
-        smooth[places == one] = costs[places == one].mean()
-    return np.maximum(smooth, 1e-300)
+    averages = np.empty_like(costs)
+    for mode in np.unique(modes):
+        averages[modes == mode] = costs[modes == mode].mean()
+    return np.maximum(averages, 1e-300)
 
 
 def _round_counts_from_pair(name: str, size: int, pair: Any) -> RoundCounts:
@@ -459,33 +462,33 @@ def _round_counts_from_pair(name: str, size: int, pair: Any) -> RoundCounts:
     sampler, counts = members
     if not isinstance(sampler, Sampler):
         raise DiscreetError(f"{name} = {sampler!r} begins with no sampler; give pairs (sampler, counts)")
-    whom = sampler.family
-    if not isinstance(whom, (Simplex, Band)) or whom.size != size:
-        raise DiscreetError(f"{name} is of {whom!r}, not on the {size} outcomes that are to be designed for")
-    if isinstance(whom, Band) and not whom.any_client:
+    family = sampler.family
+    if not isinstance(family, (Simplex, Band)) or family.size != size:
+        raise DiscreetError(f"{name} is of {family!r}, not on the {size} outcomes that are to be designed for")
+    if isinstance(family, Band) and not family.any_client:
         raise DiscreetError(
-            f"{name} is of {whom!r}, which is for some clients only; learn from samplers that serve everybody"
+            f"{name} is of {family!r}, which is for some clients only; learn from samplers that serve everybody"
         )
     try:
-        found = np.asarray(counts)
+        values = np.asarray(counts)
     except ValueError:  # of lists of different lengths
-        found = np.zeros(0)
-    if found.shape != (size,) or found.dtype.kind not in "iu" or bool((found < 0).any()):
+        values = np.zeros(0)
+    if values.shape != (size,) or values.dtype.kind not in "iu" or bool((values < 0).any()):
         raise DiscreetError(f"{name}: counts are not {size} whole numbers of at least 0, one for each outcome")
-    read = found.astype(np.float64)
-    if read.sum() > _MOST_COUNTED:
+    samples = values.astype(np.float64)
+    if samples.sum() > _MOST_COUNTED:
         raise DiscreetError(f"{name}: counts sum to more than {_MOST_COUNTED:,}; take the samples of fewer clients")
-    return RoundCounts(sampler, read)
+    return RoundCounts(sampler, samples)
 
 
 def _merge_rounds_of_same_sampler(rounds: Sequence[RoundCounts]) -> list[RoundCounts]:
     """Rounds of one sampler as one."""
-    found: list[RoundCounts] = []
-    for one in rounds:
-        for place, other in enumerate(found):
-            if other.sampler == one.sampler:
-                found[place] = RoundCounts(one.sampler, other.counts + one.counts)
+    merged: list[RoundCounts] = []
+    for round_counts in rounds:
+        for index, earlier in enumerate(merged):
+            if earlier.sampler == round_counts.sampler:
+                merged[index] = RoundCounts(round_counts.sampler, earlier.counts + round_counts.counts)
                 break
         else:
-            found.append(one)
-    return found
+            merged.append(round_counts)
+    return merged

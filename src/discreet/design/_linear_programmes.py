@@ -133,25 +133,25 @@ class CutProblem:
         lines = lines.with_lines(self._tangent_lines(p / np.clip(q, 1e-12, 1.0), _FIRST))
         reach = _REACH
         for _ in range(_ROUNDS):
-            found = rows.solve(lines)
-            if found is None:
+            optimum = rows.solve(lines)
+            if optimum is None:
                 return
-            solution, kept = found
+            solution, relevant = optimum
             yield solution
-            touching = self._points_of_tangency(solution)
-            here = p / np.maximum(solution.q, 1e-300)
-            lines = lines.select_lines(kept)
-            for t in (here, touching):
+            tangency = self._points_of_tangency(solution)
+            ratio = p / np.maximum(solution.q, 1e-300)
+            lines = lines.select_lines(relevant)
+            for t in (ratio, tangency):
                 lines = lines.with_lines(self._tangent_lines(t, np.array([-reach, 0.0, reach])))
             reach = max(_NEARER * reach, _NEAREST)
 
     def _tangent_lines(self, t: Floats, shifts: Floats) -> "_EntryLines":
         """The tangents at t e^shift for every entry, where a distribution can be: t = p/q is at least p."""
-        places = np.clip(t[:, None] * np.exp(shifts), self.examples.mass[:, None], 1e100)
+        points = np.clip(t[:, None] * np.exp(shifts), self.examples.mass[:, None], 1e100)
         with np.errstate(all="ignore"):
-            slope, intercept = tangent_line(self.curve, places)
+            slope, intercept = tangent_line(self.curve, points)
         usable = (np.abs(slope) < _EXTREME) & (np.abs(intercept) < _EXTREME)
-        entry = np.broadcast_to(np.arange(t.size)[:, None], places.shape)
+        entry = np.broadcast_to(np.arange(t.size)[:, None], points.shape)
         return _EntryLines(entry[usable], slope[usable], intercept[usable])
 
     def _points_of_tangency(self, solution: CutSolution) -> Floats:
@@ -161,8 +161,8 @@ class CutProblem:
         low, high = np.log(p / floor) - self.epsilon, np.log(p / floor)
         for _ in range(40):
             middle = (low + high) / 2.0
-            above = self.curve.tangent_intercept(np.exp(middle)) > level  # the intercept falls as t grows
-            low, high = np.where(above, middle, low), np.where(above, high, middle)
+            is_above = self.curve.tangent_intercept(np.exp(middle)) > level  # the intercept falls as t grows
+            low, high = np.where(is_above, middle, low), np.where(is_above, high, middle)
         return np.exp((low + high) / 2.0)
 
 
@@ -181,8 +181,8 @@ class _EntryLines:
             np.concatenate([self.intercept, other.intercept]),
         )
 
-    def select_lines(self, kept: NDArray[np.bool_]) -> "_EntryLines":
-        return _EntryLines(self.entry[kept], self.slope[kept], self.intercept[kept])
+    def select_lines(self, mask: NDArray[np.bool_]) -> "_EntryLines":
+        return _EntryLines(self.entry[mask], self.slope[mask], self.intercept[mask])
 
 
 class _CutProgramme:
@@ -191,46 +191,55 @@ class _CutProgramme:
     def __init__(self, problem: CutProblem) -> None:
         self.problem = problem
         examples, ratio = problem.examples, math.exp(problem.epsilon)
-        n, kinds, size = len(examples), examples.seen.size, examples.mass.size
-        hidden = examples.size - kinds
+        n, seen_count, size = len(examples), examples.seen.size, examples.mass.size
+        unseen_count = examples.size - seen_count
         self.open = np.flatnonzero(examples.partial_support_indicators)
         rests = self.open.size
-        self.start = np.cumsum([0, kinds, 1, 1, size, rests, size, 1])
+        self.start = np.cumsum([0, seen_count, 1, 1, size, rests, size, 1])
         floor, other, total, q, rest, g, time = self.start[:-1]
-        wide = int(self.start[-1])
-        entries, place = np.arange(size), np.full(n, -1)
-        place[self.open] = np.arange(rests)
-        partial = place[examples.client_of_entry] >= 0
-        clients, whose = np.arange(rests), place[examples.client_of_entry[partial]]
-        of_held = (whose, floor + examples.outcome[partial])
-        seen, none, held, others = np.arange(kinds), np.zeros(rests), np.zeros(size), np.full(rests, total)
+        width = int(self.start[-1])
+        entries, rest_index = np.arange(size), np.full(n, -1)
+        rest_index[self.open] = np.arange(rests)
+        partial = rest_index[examples.client_of_entry] >= 0
+        clients, rest_of_entry = np.arange(rests), rest_index[examples.client_of_entry[partial]]
+        seen_part = (rest_of_entry, floor + examples.outcome[partial])
+        x, rest_zeros, entry_zeros, totals = (
+            np.arange(seen_count),
+            np.zeros(rests),
+            np.zeros(size),
+            np.full(rests, total),
+        )
         self.fixed = [
-            SparseRows.from_parts(held, (entries, q + entries, -1.0), (entries, floor + examples.outcome, 1.0 / ratio)),
-            SparseRows.from_parts(held, (entries, q + entries, 1.0), (entries, floor + examples.outcome, -1.0)),
             SparseRows.from_parts(
-                none, (clients, rest + clients, -1.0), (clients, others, 1.0 / ratio), (*of_held, -1.0 / ratio)
+                entry_zeros, (entries, q + entries, -1.0), (entries, floor + examples.outcome, 1.0 / ratio)
             ),
-            SparseRows.from_parts(none, (clients, rest + clients, 1.0), (clients, others, -1.0), (*of_held, 1.0)),
+            SparseRows.from_parts(entry_zeros, (entries, q + entries, 1.0), (entries, floor + examples.outcome, -1.0)),
             SparseRows.from_parts(
-                np.full(kinds, ratio * problem.most), (seen, np.full(kinds, total), 1.0), (seen, floor + seen, -1.0)
+                rest_zeros, (clients, rest + clients, -1.0), (clients, totals, 1.0 / ratio), (*seen_part, -1.0 / ratio)
+            ),
+            SparseRows.from_parts(
+                rest_zeros, (clients, rest + clients, 1.0), (clients, totals, -1.0), (*seen_part, 1.0)
+            ),
+            SparseRows.from_parts(
+                np.full(seen_count, ratio * problem.most), (x, np.full(seen_count, total), 1.0), (x, floor + x, -1.0)
             ),
         ]
-        if hidden:
+        if unseen_count:
             self.fixed.append(
                 SparseRows.from_parts(np.full(1, ratio * problem.most), ([0], [total], 1.0), ([0], [other], -1.0))
             )
         normal = SparseRows.from_parts(
             np.ones(n), (examples.client_of_entry, q + entries, 1.0), (self.open, rest + clients, 1.0)
         )
-        sums = (np.zeros(kinds), floor + seen, 1.0), ([0], [other], float(hidden)), ([0], [total], -1.0)
+        sums = (np.zeros(seen_count), floor + x, 1.0), ([0], [other], float(unseen_count)), ([0], [total], -1.0)
         self.equal = SparseRows.stack([normal, SparseRows.from_parts(np.zeros(1), *sums)])
         self.tilt = float(problem.curve.slope_at_one)
         at_zero = problem.curve.at_zero + self.tilt if rests else 0.0
-        objective = np.zeros(wide)
+        objective = np.zeros(width)
         if problem.worst:
             objective[time] = 1.0
-            times = np.arange(n), np.full(n, time), -1.0
-            costs = (examples.client_of_entry, g + entries, 1.0), (self.open, rest + clients, at_zero), times
+            time_part = np.arange(n), np.full(n, time), -1.0
+            costs = (examples.client_of_entry, g + entries, 1.0), (self.open, rest + clients, at_zero), time_part
             self.fixed.append(SparseRows.from_parts(np.zeros(n), *costs))
         else:
             objective[g : g + size] = examples.weight[examples.client_of_entry]
@@ -238,7 +247,7 @@ class _CutProgramme:
         self.objective = objective
         least = ratio * problem.least
         self.bounds = np.vstack([
-            np.tile([least, np.inf], (kinds, 1)), [[least, np.inf]], [[1.0, ratio]],
+            np.tile([least, np.inf], (seen_count, 1)), [[least, np.inf]], [[1.0, ratio]],
             np.tile([0.0, 1.0], (size + rests, 1)), np.tile([-np.inf, np.inf], (size + 1, 1)),
         ])  # fmt: skip
 
@@ -247,45 +256,48 @@ class _CutProgramme:
         from scipy.optimize import linprog
 
         examples = self.problem.examples
-        p, number, wide = examples.mass, lines.entry.size, int(self.start[-1])
+        p, number, width = examples.mass, lines.entry.size, int(self.start[-1])
         floor, other, _, q, _, g, _ = self.start[:-1]
         # of f less its tangent at 1, whose costs are small
         slope, intercept = (lines.slope - self.tilt, lines.intercept + self.tilt)
         scale = 1.0 / np.maximum(1.0, np.abs(intercept))
-        each = np.arange(number)
+        index = np.arange(number)
         right = -scale * slope * p[lines.entry]
-        cuts = SparseRows.from_parts(right, (each, g + lines.entry, -scale), (each, q + lines.entry, scale * intercept))
+        cuts = SparseRows.from_parts(
+            right, (index, g + lines.entry, -scale), (index, q + lines.entry, scale * intercept)
+        )
         rows = SparseRows.stack([*self.fixed, cuts])
-        found = linprog(
-            self.objective, A_ub=rows.as_sparse_matrix(wide), b_ub=rows.right, A_eq=self.equal.as_sparse_matrix(wide), b_eq=self.equal.right,
+        optimum = linprog(
+            self.objective, A_ub=rows.as_sparse_matrix(width), b_ub=rows.right,
+            A_eq=self.equal.as_sparse_matrix(width), b_eq=self.equal.right,
             bounds=self.bounds, method="highs", options=_FINE_OPTIONS,
         )  # fmt: skip
-        if found.status != 0:
+        if optimum.status != 0:
             return None
-        x, n = found.x, len(examples)
-        marginals = -np.asarray(found.ineqlin.marginals)
+        x, n = optimum.x, len(examples)
+        marginals = -np.asarray(optimum.ineqlin.marginals)
         mixing = np.maximum(marginals[-number:], 0.0) * scale
         weights = np.maximum(marginals[-number - n : -number], 0.0) if self.problem.worst else examples.weight
-        mixed = np.bincount(lines.entry, weights=mixing, minlength=p.size)
+        mixing_sums = np.bincount(lines.entry, weights=mixing, minlength=p.size)
         masses = np.maximum(x[q : q + p.size], 1e-300)
         with np.errstate(all="ignore"):
-            own = np.bincount(lines.entry, weights=mixing * lines.intercept, minlength=p.size) / mixed
-            multiplier = -np.asarray(found.eqlin.marginals)[:n] / weights + self.tilt
+            mixed_intercept = np.bincount(lines.entry, weights=mixing * lines.intercept, minlength=p.size) / mixing_sums
+            multiplier = -np.asarray(optimum.eqlin.marginals)[:n] / weights + self.tilt
             tangent = self.problem.curve.tangent_intercept(p / masses)
         ratio, size = math.exp(self.problem.epsilon), examples.size
-        inside = _INSIDE / (ratio + size - 1)
-        low = np.maximum(x / ratio, self.problem.least) * (1.0 - _INSIDE) + inside
+        margin = _INSIDE / (ratio + size - 1)
+        low = np.maximum(x / ratio, self.problem.least) * (1.0 - _INSIDE) + margin
         solution = CutSolution(
             low[floor : floor + examples.seen.size],
             float(low[other]),
             masses,
             weights / weights.sum(),
             np.where(weights > 0.0, multiplier, 0.0),
-            np.where(np.isfinite(own), own, tangent),
+            np.where(np.isfinite(mixed_intercept), mixed_intercept, tangent),
         )
         cost = x[g : g + p.size][lines.entry]
         excess = cost - (slope * p[lines.entry] + intercept * masses[lines.entry])
-        return solution, (mixing > 0.0) | (excess <= _SLACK * (np.abs(cost) + float(found.fun)))
+        return solution, (mixing > 0.0) | (excess <= _SLACK * (np.abs(cost) + float(optimum.fun)))
 
 
 def minimax_tv_floor_and_weights(laws: Floats, epsilon: float, basis: Floats | None = None) -> tuple[Floats, Floats]:
@@ -301,29 +313,29 @@ def minimax_tv_floor_and_weights(laws: Floats, epsilon: float, basis: Floats | N
     shapes = np.eye(k) if basis is None else basis
     size, number = n * k, len(shapes)
     floors = sparse.csr_array(np.tile(shapes.T, (n, 1)))
-    ones, none = sparse.eye_array(size), sparse.csr_array((size, size))
+    ones, empty = sparse.eye_array(size), sparse.csr_array((size, size))
     sums, time = sparse.kron(sparse.eye_array(n), np.ones((1, k))), sparse.csr_array(-np.ones((n, 1)))
     zero, column = sparse.csr_array((n, size)), sparse.csr_array((size, 1))
     no_floor = sparse.csr_array((n, number))
     total = sparse.hstack([sparse.csr_array(shapes.sum(axis=1)[None, :]), sparse.csr_array((1, 1 + 2 * size))])
     rows = sparse.vstack([
-        sparse.hstack([floors, column, -ones, none]),
-        sparse.hstack([-ratio * floors, column, none, -ones]),
+        sparse.hstack([floors, column, -ones, empty]),
+        sparse.hstack([-ratio * floors, column, empty, -ones]),
         sparse.hstack([no_floor, time, sums, zero]),
         sparse.hstack([no_floor, time, zero, sums]),
         total, -total,
     ])  # fmt: skip
     right = np.concatenate([laws.ravel(), -laws.ravel(), np.zeros(2 * n), [1.0, -1.0 / ratio]])
     smallest = least if basis is None else 0.0
-    found = linprog(
+    optimum = linprog(
         np.concatenate([np.zeros(number), [1.0], np.zeros(2 * size)]),
         A_ub=rows, b_ub=right, bounds=[(smallest, None)] * number + [(None, None)] + [(0, None)] * (2 * size), method="highs",
     )  # fmt: skip
-    if found.status != 0:
-        raise UnsettledError(f"the linear programme did not settle ({found.message}); report this with the clients")
-    duals = -np.asarray(found.ineqlin.marginals)[2 * size : 2 * size + 2 * n]
+    if optimum.status != 0:
+        raise UnsettledError(f"the linear programme did not settle ({optimum.message}); report this with the clients")
+    duals = -np.asarray(optimum.ineqlin.marginals)[2 * size : 2 * size + 2 * n]
     weights = np.maximum(duals[:n] + duals[n:], 0.0)
-    return np.maximum(found.x[:number], smallest), weights / weights.sum()
+    return np.maximum(optimum.x[:number], smallest), weights / weights.sum()
 
 
 LARGEST_PAIRS = 40_000  # numbers h of all pairs, outcomes and z together
@@ -358,26 +370,26 @@ class PairConstraints:
 
 
 def minimax_bracket_under_notion(
-    laws: Floats, notion: Privacy, epsilon: float, f: FDivergence, own: float
+    laws: Floats, notion: Privacy, epsilon: float, f: FDivergence, known_risk: float
 ) -> tuple[float, float]:
-    """(lower, upper) around the minimax divergence over the hull of distributions (n, k); `own` is that of a known sampler.
+    """(lower, upper) around the minimax divergence over the hull of distributions (n, k); `known_risk` is that of a known sampler.
 
     If there are too many pairs, a subset bounds it from below, and upper is inf.
     """
     promises, (n, k) = PairConstraints.for_notion(notion, epsilon), laws.shape
     most = max(2, math.isqrt(LARGEST_PAIRS // (k * len(promises.z))))
-    chosen = np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.int64))
-    programme = PairProgramme(laws[chosen], promises, f, own)
+    clients = np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.int64))
+    programme = PairProgramme(laws[clients], promises, f, known_risk)
     lower, upper = 0.0, math.inf
     for reach in (*_REFINED, 0.0):
-        found = programme.solve()
-        if found is None:
+        solution = programme.solve()
+        if solution is None:
             break
-        q, bound = found
-        gained, lower = bound - lower, max(lower, bound)
-        if len(chosen) == n:
+        q, bound = solution
+        gain, lower = bound - lower, max(lower, bound)
+        if len(clients) == n:
             upper = min(upper, _risk_after_mixing_with_mean(laws, q, notion, f))
-        if min(upper - lower, gained) <= _NARROW * lower:
+        if min(upper - lower, gain) <= _NARROW * lower:
             break
         programme.add_tangents_near_outputs(q, reach)
     return max(0.0, lower * (1.0 - _LOST) - _LOST), upper
@@ -386,7 +398,7 @@ def minimax_bracket_under_notion(
 class PairProgramme:
     """The linear programme. Columns: q (n k), g (n k), h (z, pairs, k), T; all between 0 and known upper bounds."""
 
-    def __init__(self, laws: Floats, promises: PairConstraints, f: FDivergence, own: float) -> None:
+    def __init__(self, laws: Floats, promises: PairConstraints, f: FDivergence, known_risk: float) -> None:
         objective = Objective.of_divergence(f)
         self.p, self.curve, self.shift = laws, objective.curve, objective.constant
         self.tilt = float(objective.curve.slope_at_one)
@@ -398,22 +410,22 @@ class PairProgramme:
         # g and T are costs of f less its tangent at 1: not negative but for rounding, and at most those of the known sampler
         self.least, self.most = np.zeros(self.wide), np.ones(self.wide)
         self.least[size : 2 * size], self.least[-1] = -_ROUNDED, -_ROUNDED
-        self.most[size : 2 * size] = self.most[-1] = own - self.shift + self.k * _ROUNDED
+        self.most[size : 2 * size] = self.most[-1] = known_risk - self.shift + self.k * _ROUNDED
         x = np.arange(self.k)
         costs = np.repeat(np.arange(self.n), self.k), size + np.arange(size), 1.0
         times = np.arange(self.n), np.full(self.n, self.wide - 1), -1.0
         self.fixed = [SparseRows.from_parts(np.zeros(self.n), costs, times)]
-        for place, (z, delta) in enumerate(zip(promises.z, promises.delta, strict=True)):
-            start = 2 * size + place * pairs * self.k
-            each = np.arange(pairs * self.k)
-            one, other = ((side[:, None] * self.k + x).ravel() for side in (first, second))
-            apart = (each, one, 1.0), (each, other, -z), (each, start + each, -1.0)
-            self.fixed.append(SparseRows.from_parts(np.zeros(each.size), *apart))
-            self.fixed.append(SparseRows.from_parts(np.full(pairs, delta), (each // self.k, start + each, 1.0)))
+        for index, (z, delta) in enumerate(zip(promises.z, promises.delta, strict=True)):
+            start = 2 * size + index * pairs * self.k
+            rows = np.arange(pairs * self.k)
+            first_column, second_column = ((side[:, None] * self.k + x).ravel() for side in (first, second))
+            excess_parts = (rows, first_column, 1.0), (rows, second_column, -z), (rows, start + rows, -1.0)
+            self.fixed.append(SparseRows.from_parts(np.zeros(rows.size), *excess_parts))
+            self.fixed.append(SparseRows.from_parts(np.full(pairs, delta), (rows // self.k, start + rows, 1.0)))
         zeros = np.flatnonzero(laws.ravel() == 0.0)
         if zeros.size:
-            each = np.arange(zeros.size)
-            parts = (each, zeros, self.at_zero), (each, size + zeros, -1.0)
+            rows = np.arange(zeros.size)
+            parts = (rows, zeros, self.at_zero), (rows, size + zeros, -1.0)
             self.fixed.append(SparseRows.from_parts(np.zeros(zeros.size), *parts))
         self.held = np.flatnonzero(laws.ravel() > 0.0)
         self.lines = self._tangent_rows(np.ones(self.held.size), _FIRST_PAIR_PLACES)
@@ -421,20 +433,20 @@ class PairProgramme:
     def _tangent_rows(self, t: Floats, shifts: Floats) -> SparseRows:
         """Rows i q + s p <= g for lines below f minus its tangent at 1, near t of every entry with mass."""
         p = self.p.ravel()[self.held]
-        places = np.clip(t[:, None] * np.exp(shifts), p[:, None], 1e12)
-        near = self.curve.tangent_intercept(places)
+        points = np.clip(t[:, None] * np.exp(shifts), p[:, None], 1e12)
+        intercepts = self.curve.tangent_intercept(points)
         # rounded so that they lie below f
         slope, intercept = (
-            part.ravel() for part in self.curve.steepest_line_with_intercept(near.ravel(), places.ravel())
+            part.ravel() for part in self.curve.steepest_line_with_intercept(intercepts.ravel(), points.ravel())
         )
         entry = np.repeat(self.held, len(shifts))
         slope, intercept = slope - self.tilt, intercept + self.tilt
         scale = 1.0 / np.maximum(1.0, np.abs(intercept))
         usable = np.isfinite(slope) & np.isfinite(intercept)
-        each = np.arange(int(usable.sum()))
+        rows = np.arange(int(usable.sum()))
         entry, slope, intercept, scale = entry[usable], slope[usable], intercept[usable], scale[usable]
         right = -scale * slope * self.p.ravel()[entry]
-        return SparseRows.from_parts(right, (each, entry, scale * intercept), (each, self.size + entry, -scale))
+        return SparseRows.from_parts(right, (rows, entry, scale * intercept), (rows, self.size + entry, -scale))
 
     def add_tangents_near_outputs(self, q: Floats, reach: float) -> None:
         """Add lines near a solution."""
@@ -450,27 +462,27 @@ class PairProgramme:
         """The outputs (n, k) of a solution, and the bound that its multipliers prove; None if there is no solution."""
         from scipy.optimize import linprog
 
-        whole = self.current_rows
+        rows = self.current_rows
         sums = SparseRows.from_parts(np.ones(self.n), (np.repeat(np.arange(self.n), self.k), np.arange(self.size), 1.0))
         cost = np.zeros(self.wide)
         cost[-1] = 1.0
-        found = linprog(
-            cost, A_ub=whole.as_sparse_matrix(self.wide), b_ub=whole.right, A_eq=sums.as_sparse_matrix(self.wide), b_eq=sums.right,
+        optimum = linprog(
+            cost, A_ub=rows.as_sparse_matrix(self.wide), b_ub=rows.right, A_eq=sums.as_sparse_matrix(self.wide), b_eq=sums.right,
             bounds=np.column_stack([self.least, self.most]), method="highs", options=_FINE_OPTIONS,
         )  # fmt: skip
-        if found.status != 0:
+        if optimum.status != 0:
             return None
-        upper, equal = np.maximum(-np.asarray(found.ineqlin.marginals), 0.0), -np.asarray(found.eqlin.marginals)
-        q = np.maximum(found.x[: self.size].reshape(self.n, self.k), 0.0)
-        return q / q.sum(axis=1, keepdims=True), self.proved_bound(whole, upper, equal)
+        upper, equal = np.maximum(-np.asarray(optimum.ineqlin.marginals), 0.0), -np.asarray(optimum.eqlin.marginals)
+        q = np.maximum(optimum.x[: self.size].reshape(self.n, self.k), 0.0)
+        return q / q.sum(axis=1, keepdims=True), self.proved_bound(rows, upper, equal)
 
     def proved_bound(self, rows: SparseRows, upper: Floats, equal: Floats) -> float:
         """-y b plus the least of (c + A'y) v over the columns' ranges, in rationals."""
-        y = [Fraction(one) for one in upper.tolist()]
+        y = [Fraction(dual) for dual in upper.tolist()]
         reduced = [Fraction(0)] * self.wide
         reduced[-1] = Fraction(1)
-        used = upper[rows.row] > 0.0
-        entries = zip(rows.row[used].tolist(), rows.column[used].tolist(), rows.value[used].tolist(), strict=True)
+        mask = upper[rows.row] > 0.0
+        entries = zip(rows.row[mask].tolist(), rows.column[mask].tolist(), rows.value[mask].tolist(), strict=True)
         for row, column, value in entries:
             reduced[column] += y[row] * Fraction(value)
         bound = -sum((y[row] * Fraction(rows.right[row]) for row in np.flatnonzero(upper).tolist()), Fraction(0))
@@ -503,12 +515,12 @@ def _all_pairs_satisfy_notion(q: Floats, notion: Privacy) -> bool:
     return True
 
 
-def _pair_satisfies_notion(one: Floats, other: Floats, notion: Privacy) -> bool:
+def _pair_satisfies_notion(p: Floats, q: Floats, notion: Privacy) -> bool:
     with np.errstate(divide="ignore", invalid="ignore"):
-        order = np.argsort(-np.where(one > 0.0, one / np.maximum(other, 1e-300), 0.0), kind="stable")
-    missed, false = 1.0 - np.cumsum(one[order]), np.cumsum(other[order])  # reject on the outcomes that `one` favours
+        order = np.argsort(-np.where(p > 0.0, p / np.maximum(q, 1e-300), 0.0), kind="stable")
+    missed, false = 1.0 - np.cumsum(p[order]), np.cumsum(q[order])  # reject on the outcomes that p favours
     for x, y in zip(false.tolist(), missed.tolist(), strict=True):
-        needed = notion.tradeoff(min(max(x * (1.0 - 1e-13), 0.0), 1.0)) if x < 1.0 - 1e-13 else 0.0
-        if needed > 0.0 and needed + 1e-13 > y:
+        least = notion.tradeoff(min(max(x * (1.0 - 1e-13), 0.0), 1.0)) if x < 1.0 - 1e-13 else 0.0
+        if least > 0.0 and least + 1e-13 > y:
             return False
     return True

@@ -53,7 +53,7 @@ from discreet.families import (
     vertex_of_uniform_band,
 )
 from discreet.mechanisms import (
-    SAMPLES_ARE,
+    SAMPLES_FIX,
     JointSampler,
     Multisets,
     OptimalSampler,
@@ -79,16 +79,16 @@ _JOINT_LOST = 1e-9  # bound on the rounding of the clients' distributions
 
 
 def minimax_risk_of_several_samples(
-    family: Family, notion: Privacy, f: FDivergence, samples: int, one: Risk, *, bracket: bool
+    family: Family, notion: Privacy, f: FDivergence, samples: int, single_risk: Risk, *, bracket: bool
 ) -> Risk:
-    """The smallest known worst case for that many samples of each client; `one`: that of one sample.
+    """The smallest known worst case for that many samples of each client; `single_risk`: that of one sample.
 
     Args:
         family: the family of client distributions, not a band that serves everybody.
         notion: the budget of all samples together.
         f: the divergence.
         samples: how many samples of each client, at least 2.
-        one: `minimax_risk` of one sample.
+        single_risk: `minimax_risk` of one sample.
         bracket: whether to find a lower bound by a programme as well.
 
     Returns:
@@ -101,13 +101,13 @@ def minimax_risk_of_several_samples(
         raise DiscreetError(
             f"samples = {samples}: several samples are bracketed on finitely many outcomes, not for {family!r}"
         )
-    own = [
+    risks = [
         JointSampler(family, samples=samples, privacy=notion, around=name).risk(f) for name in ("envelope", "product")
     ]
-    best = min(own, key=lambda risk: risk.value)
+    best = min(risks, key=lambda risk: risk.value)
     if best.tight:
         return best
-    least = one.bracket[0]
+    least = single_risk.bracket[0]
     if bracket:
         if isinstance(f, RenyiDivergence):
             raise DiscreetError(
@@ -131,8 +131,8 @@ def _minimax_lower_bound_for_several_samples(
         _parts_of_finest_probability_grid(family.size, min(most, _ENTRIES // len(multisets))) for most in _CLIENTS
     }:
         laws = np.unique(multisets.laws(_clients_on_probability_grid(family, parts)), axis=0)
-        found = design(Simplex(len(multisets)), epsilon=epsilon, clients=laws, divergence=f, over="worst")
-        bounds.append(found.bound * (1.0 - _JOINT_LOST) - _JOINT_LOST)
+        grid_design = design(Simplex(len(multisets)), epsilon=epsilon, clients=laws, divergence=f, over="worst")
+        bounds.append(grid_design.bound * (1.0 - _JOINT_LOST) - _JOINT_LOST)
     return max(bounds)
 
 
@@ -144,8 +144,8 @@ def _parts_of_finest_probability_grid(size: int, most: int) -> int:
 def _clients_on_probability_grid(family: FiniteFamily, parts: int) -> Floats:
     """Members whose shares are multiples of one part, or the nearest members to those."""
     size = family.size
-    every = Multisets(size, parts).members
-    laws = np.stack([np.bincount(row, minlength=size) for row in every]) / parts
+    members = Multisets(size, parts).members
+    laws = np.stack([np.bincount(row, minlength=size) for row in members]) / parts
     return laws if isinstance(family, Simplex) else nearest_member(family, laws)
 
 
@@ -200,18 +200,19 @@ def minimax_risk(
     """
     refuse_non_family(family)
     notion = chosen_privacy(epsilon, privacy)
+    check_count("samples", samples, fix=SAMPLES_FIX)
     if isinstance(family, ContinuousFamily) and family.any_client:
         return largest_risk_over_all_densities(notion, divergence)
     family = family_or_simplex_if_any_client(family)
     constants = constants_of_box_for_privacy(notion, family.bounds)
     exact = risk_formula_is_minimax(family, notion) or constants.above == 0.0
-    found = Risk(risk_by_formula(constants, divergence), exact, exact)
+    risk = Risk(risk_by_formula(constants, divergence), exact, exact)
     if not exact and bracket:
-        found = _minimax_risk_with_bracket(family, notion, divergences.divergence(divergence), found.value)
-    if check_count("samples", samples, fix=SAMPLES_ARE) == 1:
-        return found
+        risk = _minimax_risk_with_bracket(family, notion, divergences.divergence(divergence), risk.value)
+    if samples == 1:
+        return risk
     return minimax_risk_of_several_samples(
-        family, notion, divergences.divergence(divergence), samples, found, bracket=bracket
+        family, notion, divergences.divergence(divergence), samples, risk, bracket=bracket
     )
 
 
@@ -225,8 +226,8 @@ def _minimax_risk_with_bracket(family: Family, notion: Privacy, f: FDivergence, 
         case Band() if math.isinf(f.at_zero) and family.bounds.lower == 0.0 and family.size <= LARGEST_BRACKETED:
             lower = upper = math.inf  # a vertex leaves an outcome out
         case Band(reference=np.ndarray()) if family.size <= LARGEST_ENUMERATED:
-            found = design(family, epsilon=epsilon, divergence=f, over="worst")
-            lower, upper = found.bound, found.value
+            band_design = design(family, epsilon=epsilon, divergence=f, over="worst")
+            lower, upper = band_design.bound, band_design.value
         case Band(reference=float()) if family.size <= LARGEST_UNIFORM:
             lower, upper = _minimax_bracket_around_uniform(family, epsilon, f)
         case Band() if family.size <= LARGEST_BRACKETED:
@@ -243,9 +244,9 @@ def _minimax_risk_with_bracket(family: Family, notion: Privacy, f: FDivergence, 
                 f"family = {family!r}: no bracket is known; they are for a Band of at most {LARGEST_BRACKETED:,} outcomes, and for "
                 "GaussianMixtures and LaplaceMixtures with dim=1"
             )
-    own = float(OptimalSampler(family, epsilon=epsilon).risk(f))
-    upper = min(upper, own, formula)
-    return Risk(upper, False, upper == own, min(lower, upper))
+    sampler_risk = float(OptimalSampler(family, epsilon=epsilon).risk(f))
+    upper = min(upper, sampler_risk, formula)
+    return Risk(upper, False, upper == sampler_risk, min(lower, upper))
 
 
 def _minimax_risk_bracket_under_notion(family: Family, notion: Privacy, f: FDivergence, formula: float) -> Risk:
@@ -254,14 +255,14 @@ def _minimax_risk_bracket_under_notion(family: Family, notion: Privacy, f: FDive
             f"family = {family!r}: no bracket is known under {notion}; they are for a Band of at most {LARGEST_ENUMERATED} outcomes"
         )
     sampler = OptimalSampler(family, privacy=notion)
-    own = float(sampler.risk(f))
-    if math.isinf(own):
-        return Risk(own, False, True, 0.0)
+    sampler_risk = float(sampler.risk(f))
+    if math.isinf(sampler_risk):
+        return Risk(sampler_risk, False, True, 0.0)
     mu = np.broadcast_to(family.reference, family.size)
     laws = np.unique(band_vertices(mu, family.bounds.lower, family.bounds.upper).laws, axis=0)
-    lower, upper = minimax_bracket_under_notion(laws, notion, sampler.epsilon, f, min(own, formula))
-    upper = min(upper, own, formula)
-    return Risk(upper, False, upper == own, min(lower, upper))
+    lower, upper = minimax_bracket_under_notion(laws, notion, sampler.epsilon, f, min(sampler_risk, formula))
+    upper = min(upper, sampler_risk, formula)
+    return Risk(upper, False, upper == sampler_risk, min(lower, upper))
 
 
 def _minimax_lower_bound_by_random_vertices(band: Band, epsilon: float, f: FDivergence) -> float:
@@ -279,23 +280,23 @@ def _random_band_vertices(band: Band, number: int) -> Floats:
     for law in laws:
         order = rng.permutation(band.size)
         room = (bounds.upper - bounds.lower) * mu[order]
-        left = 1.0 - bounds.lower
-        taken = np.clip(left - np.concatenate([[0.0], np.cumsum(room)[:-1]]), 0.0, room)
-        law[order] = bounds.lower * mu[order] + taken
+        remaining = 1.0 - bounds.lower
+        shares = np.clip(remaining - np.concatenate([[0.0], np.cumsum(room)[:-1]]), 0.0, room)
+        law[order] = bounds.lower * mu[order] + shares
     return np.asarray(laws / laws.sum(axis=1, keepdims=True))
 
 
 def _minimax_bracket_around_uniform(band: Band, epsilon: float, f: FDivergence) -> tuple[float, float]:
     size = band.size
     atoms = vertex_of_uniform_band(size, band.bounds.lower, band.bounds.upper)
-    places = np.rint(atoms.reference * size).astype(np.int64)
-    law = np.repeat(atoms.laws[0] / places, places)
+    multiplicities = np.rint(atoms.reference * size).astype(np.int64)
+    law = np.repeat(atoms.laws[0] / multiplicities, multiplicities)
     shifts = law[(np.arange(size)[:, None] + np.arange(size)) % size]
-    found = design(Simplex(size), epsilon=epsilon, clients=shifts, divergence=f, keep=0.0)
+    mean_design = design(Simplex(size), epsilon=epsilon, clients=shifts, divergence=f, keep=0.0)
     ratio = math.exp(min(epsilon, LARGEST_FLOAT_EXPONENT))
-    total = 1.0 / (1.0 + math.expm1(min(epsilon, LARGEST_FLOAT_EXPONENT)) / found.family.bounds.upper)
-    alone = as_example_clients(law[None, :], None, size)
-    return found.bound, worst_divergence(alone, f, np.full(size, total / size), ratio)
+    total = 1.0 / (1.0 + math.expm1(min(epsilon, LARGEST_FLOAT_EXPONENT)) / mean_design.family.bounds.upper)
+    single_client = as_example_clients(law[None, :], None, size)
+    return mean_design.bound, worst_divergence(single_client, f, np.full(size, total / size), ratio)
 
 
 def _minimax_bracket_on_cells(
@@ -304,8 +305,8 @@ def _minimax_bracket_on_cells(
     """Both sides for a smooth f: some kernels on cells from below, and from above all kernels under the floor that serves those best."""
     line, few = KernelsOnCells(family, _COARSE), family.radius <= _NARROW * family.scale or epsilon > _MODERATE
     laws = line.kernel_laws_on_cells(np.linspace(-family.radius, family.radius, _FEW_KERNELS if few else _KERNELS))
-    found = design(Simplex(laws.shape[1]), epsilon=epsilon, clients=laws, divergence=f, over="worst")
-    floor = found.sampler.constants.b * np.broadcast_to(found.family.reference, laws.shape[1])
-    lower = max(0.0, found.bound * (1.0 - _LOST) - _LOST)
-    known = float(OptimalSampler(family, epsilon=epsilon).risk(f))
-    return lower, worst_kernel_divergence(line, floor, epsilon, f, known=known)
+    cell_design = design(Simplex(laws.shape[1]), epsilon=epsilon, clients=laws, divergence=f, over="worst")
+    floor = cell_design.sampler.constants.b * np.broadcast_to(cell_design.family.reference, laws.shape[1])
+    lower = max(0.0, cell_design.bound * (1.0 - _LOST) - _LOST)
+    rival_bound = float(OptimalSampler(family, epsilon=epsilon).risk(f))
+    return lower, worst_kernel_divergence(line, floor, epsilon, f, rival_bound=rival_bound)

@@ -29,8 +29,6 @@ from discreet.divergences import (
     hockey_stick_gamma_or_none,
 )
 
-Booleans = NDArray[np.bool_]
-
 OWN_SHARE = 3.0  # multiple of its own product that a pair may aim at, besides the common target
 LEAST_LEFT = 0.3  # share of a slack or a multiplier that a step by itself leaves
 LEAST_FORESEEN = 0.1  # the same for a predicted step
@@ -189,7 +187,7 @@ class HingeCost:
         first, second = self.pairs
         dg = -(self._residual + second.stiffness * self.gamma * dq) / self._stiffness
         limits = first.set_slack_step(dg), second.set_slack_step(dg + self.gamma * dq)
-        return min(one[0] for one in limits), min(one[1] for one in limits)
+        return min(limit[0] for limit in limits), min(limit[1] for limit in limits)
 
     def lines_below_curve(self, level: Floats, floor: Floats, q: Floats, ceiling: Floats) -> tuple[Floats, Floats]:
         # at an optimum many outputs sit on an edge, where the slope is any number between two; the multipliers tell which
@@ -222,16 +220,18 @@ class ClientBlock:
         self._alike = bool((self.weight == self.weight[0]).all())
         self.open = np.flatnonzero(examples.support_sizes[rows] < examples.size)
         self.growth = growth  # E - 1
-        held = floor[self.outcome]
-        rest = total - self.sum_by_client(held)[self.open]
+        support_floor = floor[self.outcome]
+        rest = total - self.sum_by_client(support_floor)[self.open]
         share = (1.0 - total) / total  # d = share m: strictly inside, and normalised
         self.part = np.minimum(_LARGEST_PART, 1.0 / (len(examples) * self.weight))  # of the common target of products
-        places = (
-            (held, self._client_value_by_entry(self.part)),
+        floors_and_parts = (
+            (support_floor, self._client_value_by_entry(self.part)),
             (rest, self._client_value_by_partial_support(self.part)),
         )
-        self.low, self.rest_low = (SlackPair(share * m, np.zeros(m.size), part) for m, part in places)
-        self.high, self.rest_high = (SlackPair((growth - share) * m, np.zeros(m.size), part) for m, part in places)
+        self.low, self.rest_low = (SlackPair(share * m, np.zeros(m.size), part) for m, part in floors_and_parts)
+        self.high, self.rest_high = (
+            SlackPair((growth - share) * m, np.zeros(m.size), part) for m, part in floors_and_parts
+        )
         self.multiplier = np.full(self.weight.size, slope)
 
     def put_multipliers_on_central_path(self, floor: Floats, mu: float, cost: CostOf) -> None:
@@ -267,8 +267,8 @@ class ClientBlock:
     def sum_by_client(self, values: Floats) -> Floats:
         return np.asarray(np.add.reduceat(values, self.starts))
 
-    def sum_by_outcome(self, values: Floats, seen: int) -> Floats:
-        return np.asarray(np.bincount(self.outcome, weights=values, minlength=seen), dtype=np.float64)
+    def sum_by_outcome(self, values: Floats, seen_count: int) -> Floats:
+        return np.asarray(np.bincount(self.outcome, weights=values, minlength=seen_count), dtype=np.float64)
 
     def fill_zeros_for_full_support_clients(self, values: Floats) -> Floats:
         """Values of the clients that leave outcomes out, with zeros for the others."""
@@ -278,9 +278,11 @@ class ClientBlock:
 
     def weighted_cost(self, floor: Floats, total: float) -> float:
         """The clients' mean cost, times their weight."""
-        held = floor[self.outcome]
-        costs = self.sum_by_client(self.cost.costs_at(held + self.low.s))
-        rest = self.fill_zeros_for_full_support_clients(total - self.sum_by_client(held)[self.open] + self.rest_low.s)
+        support_floor = floor[self.outcome]
+        costs = self.sum_by_client(self.cost.costs_at(support_floor + self.low.s))
+        rest = self.fill_zeros_for_full_support_clients(
+            total - self.sum_by_client(support_floor)[self.open] + self.rest_low.s
+        )
         return float(np.sum(self.weight * (costs + self.cost.at_zero * rest)))
 
 
@@ -292,12 +294,12 @@ _PAIR_SECONDS = 4e-7  # for a pair of outcomes of one client over all steps, wit
 class MatrixShare:
     """The part of the matrix that some of the clients add. One thread fills it, in order, so that the sum is reproducible."""
 
-    def __init__(self, size: int, seen: int) -> None:
-        self._hidden = size - seen
+    def __init__(self, size: int, seen_count: int) -> None:
+        self._hidden = size - seen_count
         self.squares: Floats | None = None  # of entries, below the diagonal and on it
         self.whole: Floats | None = None  # of functionals that are written out over all outcomes
-        self.diagonal = np.zeros(seen)
-        self.cross = np.zeros(seen)
+        self.diagonal = np.zeros(seen_count)
+        self.cross = np.zeros(seen_count)
         self.both = 0.0
 
     def add_clients(
@@ -311,15 +313,15 @@ class MatrixShare:
         pull: Floats,
     ) -> None:
         """One block of clients: `diagonal` and `pull` for each entry, the others for each client."""
-        seen = self.diagonal.size
-        self.diagonal += np.bincount(outcome, weights=diagonal, minlength=seen)
-        if outcome.size > _DENSE * starts.size * seen:
+        seen_count = self.diagonal.size
+        self.diagonal += np.bincount(outcome, weights=diagonal, minlength=seen_count)
+        if outcome.size > _DENSE * starts.size * seen_count:
             if self.whole is None:
-                self.whole = np.zeros((seen + 1, seen + 1))
+                self.whole = np.zeros((seen_count + 1, seen_count + 1))
             self._add_squares_of_dense_functionals(self.whole, starts, outcome, rest, rank, alpha, pull)
             return
         if self.squares is None:
-            self.squares = np.zeros((seen, seen))
+            self.squares = np.zeros((seen_count, seen_count))
         _add_squares_of_functionals(self.squares, self.cross, starts, outcome, rest, rank, alpha, pull)
         self.both += float(np.sum(rest + rank * alpha**2))
 
@@ -327,12 +329,15 @@ class MatrixShare:
         self, out: Floats, starts: Integers, outcome: Any, rest: Floats, rank: Floats, alpha: Floats, pull: Floats
     ) -> None:
         """Each client's two functionals as rows over all outcomes and y, without a difference of large numbers."""
-        seen, client = self.diagonal.size, np.repeat(np.arange(starts.size), np.diff(np.append(starts, outcome.size)))
-        for scale, elsewhere, held in ((rank, alpha, pull), (rest, np.ones(starts.size), 0.0)):
-            rows = np.empty((starts.size, seen + 1))
-            rows[:, :seen] = elsewhere[:, None]
-            rows[client, outcome] = held
-            rows[:, seen] = rows[:, :seen].sum(axis=1) + self._hidden * elsewhere
+        seen_count, client = (
+            self.diagonal.size,
+            np.repeat(np.arange(starts.size), np.diff(np.append(starts, outcome.size))),
+        )
+        for scale, outside, inside in ((rank, alpha, pull), (rest, np.ones(starts.size), 0.0)):
+            rows = np.empty((starts.size, seen_count + 1))
+            rows[:, :seen_count] = outside[:, None]
+            rows[client, outcome] = inside
+            rows[:, seen_count] = rows[:, :seen_count].sum(axis=1) + self._hidden * outside
             rows *= np.sqrt(scale)[:, None]
             out += rows.T @ rows
 
@@ -340,39 +345,39 @@ class MatrixShare:
 class NormalMatrix:
     """The matrix in the unknowns (v, y), collected from shares of the clients, then factored once and used twice."""
 
-    def __init__(self, size: int, seen: int, shares: int) -> None:
-        self._total = np.append(np.ones(seen), float(size))  # |m| as a functional of (v, y)
-        self.shares = [MatrixShare(size, seen) for _ in range(shares)]
+    def __init__(self, size: int, seen_count: int, shares: int) -> None:
+        self._total = np.append(np.ones(seen_count), float(size))  # |m| as a functional of (v, y)
+        self.shares = [MatrixShare(size, seen_count) for _ in range(shares)]
 
     def factorise(self, stiffness: Floats, cap: Floats, cap_stiffness: float) -> "FactoredMatrix":
         """Factor the matrix, with the stiffness of the bounds of (v, y) and of the bound on the functional `cap`."""
-        seen = self._total.size - 1
-        summed = np.zeros((seen, seen))
+        seen_count = self._total.size - 1
+        lower_squares = np.zeros((seen_count, seen_count))
         for share in self.shares:
             if share.squares is not None:
-                summed += share.squares
-        squares = np.tril(summed) + np.tril(summed, -1).T
-        squares[np.arange(seen), np.arange(seen)] += sum(share.diagonal for share in self.shares)
-        whole = np.empty((seen + 1, seen + 1))
-        whole[:seen, :seen] = squares
-        whole[:seen, seen] = whole[seen, :seen] = squares.sum(axis=1)
-        whole[seen, seen] = squares.sum()
-        both = sum(share.both for share in self.shares)
-        if both:
-            crossed = np.sum([share.cross for share in self.shares], axis=0)
-            mixed = np.outer(self._total, np.append(crossed, crossed.sum()))
-            whole += both * np.outer(self._total, self._total) - mixed - mixed.T
-        whole += cap_stiffness * np.outer(cap, cap)
+                lower_squares += share.squares
+        squares = np.tril(lower_squares) + np.tril(lower_squares, -1).T
+        squares[np.arange(seen_count), np.arange(seen_count)] += sum(share.diagonal for share in self.shares)
+        matrix = np.empty((seen_count + 1, seen_count + 1))
+        matrix[:seen_count, :seen_count] = squares
+        matrix[:seen_count, seen_count] = matrix[seen_count, :seen_count] = squares.sum(axis=1)
+        matrix[seen_count, seen_count] = squares.sum()
+        weight = sum(share.both for share in self.shares)
+        if weight:
+            cross = np.sum([share.cross for share in self.shares], axis=0)
+            product = np.outer(self._total, np.append(cross, cross.sum()))
+            matrix += weight * np.outer(self._total, self._total) - product - product.T
+        matrix += cap_stiffness * np.outer(cap, cap)
         for share in self.shares:
             if share.whole is not None:
-                whole += share.whole
-        whole[np.arange(seen + 1), np.arange(seen + 1)] += stiffness
-        if not (whole.diagonal() > 0.0).all():
+                matrix += share.whole
+        matrix[np.arange(seen_count + 1), np.arange(seen_count + 1)] += stiffness
+        if not (matrix.diagonal() > 0.0).all():
             raise np.linalg.LinAlgError("a pivot is lost in rounding")
-        scale = 1.0 / np.sqrt(whole.diagonal())
-        whole *= scale[:, None]
-        whole *= scale
-        return FactoredMatrix(whole, scale)
+        scale = 1.0 / np.sqrt(matrix.diagonal())
+        matrix *= scale[:, None]
+        matrix *= scale
+        return FactoredMatrix(matrix, scale)
 
 
 class FactoredMatrix:
@@ -382,15 +387,15 @@ class FactoredMatrix:
         from scipy import linalg  # imported here because it is slow
 
         self._scale = scale
-        regular = _REGULAR
+        regularisation = _REGULAR
         while True:
-            scaled[np.diag_indices_from(scaled)] = 1.0 + regular
+            scaled[np.diag_indices_from(scaled)] = 1.0 + regularisation
             try:
                 self._factor = linalg.cho_factor(scaled, lower=True, check_finite=False)
                 return
             except np.linalg.LinAlgError:
-                regular *= 100.0
-                if regular > 1.0:
+                regularisation *= 100.0
+                if regularisation > 1.0:
                     raise
 
     def solve(self, right: Floats) -> Floats:
@@ -417,11 +422,11 @@ def _add_squares_of_functionals(
     from scipy import sparse
 
     beta = np.repeat(alpha, counts) - pull
-    crossed = np.repeat(rest, counts) + np.repeat(rank * alpha, counts) * beta
-    cross += np.bincount(outcome, weights=crossed, minlength=len(out))
+    cross_terms = np.repeat(rest, counts) + np.repeat(rank * alpha, counts) * beta
+    cross += np.bincount(outcome, weights=cross_terms, minlength=len(out))
     shape, ends = (starts.size, len(out)), np.append(starts, outcome.size)
-    of_client = np.repeat(np.arange(starts.size), counts)
-    for root in (np.sqrt(rest)[of_client], np.sqrt(rank)[of_client] * beta):
+    client = np.repeat(np.arange(starts.size), counts)
+    for root in (np.sqrt(rest)[client], np.sqrt(rank)[client] * beta):
         rows = sparse.csr_array((root, outcome, ends), shape=shape)
         out += (rows.T @ rows).toarray()
 

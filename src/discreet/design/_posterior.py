@@ -45,8 +45,8 @@ _AVERAGED = 400  # model clients whose agreement stands for that of clusters
 
 def draw_dirichlet_clients(mean: Floats, concentration: Floats, rng: np.random.Generator) -> Floats:
     """One distribution for each row of means (n, k) with the concentrations (n,)."""
-    own = concentration * np.exp(DIFFERENCES * rng.standard_normal(len(mean)))
-    shape = np.maximum(own[:, None] * mean, _LEAST)
+    concentrations = concentration * np.exp(DIFFERENCES * rng.standard_normal(len(mean)))
+    shape = np.maximum(concentrations[:, None] * mean, _LEAST)
     # Gamma(a) = Gamma(a + 1) U^(1/a), in logarithms so that small parameters do not underflow
     amounts = np.log(rng.standard_gamma(shape + 1.0)) + np.log1p(-rng.random(shape.shape)) / shape
     laws = np.exp(amounts - amounts.max(axis=1, keepdims=True))
@@ -83,8 +83,8 @@ class Clusters:
 
     def draw_clients(self, mean: Floats, rng: np.random.Generator) -> Floats:
         group = np.argsort(rng.random(mean.shape), axis=1) % self.groups
-        own = (np.cumsum(mean, axis=1) < rng.random((len(mean), 1))).sum(axis=1).clip(max=mean.shape[1] - 1)
-        laws = mean * (group == np.take_along_axis(group, own[:, None], axis=1))
+        outcome = (np.cumsum(mean, axis=1) < rng.random((len(mean), 1))).sum(axis=1).clip(max=mean.shape[1] - 1)
+        laws = mean * (group == np.take_along_axis(group, outcome[:, None], axis=1))
         return np.asarray(laws / laws.sum(axis=1, keepdims=True))
 
     def mean_chance_of_equal_draws(self, mean: Floats) -> float:
@@ -115,16 +115,16 @@ def concentration_law(laws: Floats) -> Floats:
     if k < 2:
         raise DiscreetError(f"laws has shape {laws.shape}; it has one number for each of two or more outcomes")
     refuse_bad_laws(laws)
-    agree = (np.square(laws).sum(axis=-1) - 1.0 / k) / (1.0 - 1.0 / k)
-    told = np.clip(agree, 0.0, 1.0)
-    return np.stack([1.0 - told, told], axis=-1)
+    agreement = (np.square(laws).sum(axis=-1) - 1.0 / k) / (1.0 - 1.0 / k)
+    share = np.clip(agreement, 0.0, 1.0)
+    return np.stack([1.0 - share, share], axis=-1)
 
 
 def expected_chance_of_equal_draws(mean: Floats, concentration: float) -> float:
     """How often two draws of one client agree, scaled likewise, averaged over Dirichlet clients."""
     k = len(mean)
-    agree = (1.0 + concentration * float(mean @ mean)) / (1.0 + concentration)
-    return min(max((agree - 1.0 / k) / (1.0 - 1.0 / k), 0.0), 1.0)
+    agreement = (1.0 + concentration * float(mean @ mean)) / (1.0 + concentration)
+    return min(max((agreement - 1.0 / k) / (1.0 - 1.0 / k), 0.0), 1.0)
 
 
 Response = tuple[Floats, Floats]  # (A, c): the distribution of a sample is about A mu + c
@@ -169,12 +169,12 @@ class RoundCounts:
             (model.max(axis=1) == 1.0).all()
         ):  # for point masses the output is linear in the mean
             return np.asarray(self.sampler.output(np.eye(k))).T, np.zeros(k)
-        released = np.asarray(self.sampler.output(model))
-        p, q = model.mean(axis=0), released.mean(axis=0)
+        outputs = np.asarray(self.sampler.output(model))
+        p, q = model.mean(axis=0), outputs.mean(axis=0)
         centred = model - p
         covariance = centred.T @ centred
         covariance[np.diag_indices(k)] += 1e-6 * np.trace(covariance) / k + 1e-12
-        matrix = np.linalg.solve(covariance, centred.T @ (released - q)).T
+        matrix = np.linalg.solve(covariance, centred.T @ (outputs - q)).T
         return matrix, q - matrix @ p
 
 
@@ -208,10 +208,10 @@ class Posterior:
     def mode_probabilities_in_kind(self) -> Floats:
         """The probability of each mode given its kind of clients."""
         kinds = np.array([mode.shape.kind for mode in self.modes])
-        found = np.empty(len(kinds))
+        probabilities = np.empty(len(kinds))
         for kind in np.unique(kinds):
-            found[kinds == kind] = softmax(self.logarithms[kinds == kind])
-        return found
+            probabilities[kinds == kind] = softmax(self.logarithms[kinds == kind])
+        return probabilities
 
     @property
     def mean_law(self) -> Floats:
@@ -226,10 +226,10 @@ class Posterior:
     @property
     def kind_probabilities(self) -> dict[str, float]:
         """The probability of each kind of clients."""
-        found: dict[str, float] = {}
+        probabilities: dict[str, float] = {}
         for mode, weight in zip(self.modes, self.mode_probabilities.tolist(), strict=True):
-            found[mode.shape.kind] = found.get(mode.shape.kind, 0.0) + weight
-        return found
+            probabilities[mode.shape.kind] = probabilities.get(mode.shape.kind, 0.0) + weight
+        return probabilities
 
     def draw_hypotheses(
         self, number: int, rng: np.random.Generator, kind: str | None = None
@@ -238,24 +238,24 @@ class Posterior:
         weights = self.mode_probabilities
         if kind is not None:
             weights = self.mode_probabilities_in_kind * [mode.shape.kind == kind for mode in self.modes]
-        picked = rng.choice(len(self.modes), number, p=weights / weights.sum())
+        mode_numbers = rng.choice(len(self.modes), number, p=weights / weights.sum())
         k = len(self.modes[0].theta)
         means = np.empty((number, k))
-        for place in np.unique(picked):
-            mode, rows = self.modes[place], np.flatnonzero(picked == place)
+        for mode_number in np.unique(mode_numbers):
+            mode, rows = self.modes[mode_number], np.flatnonzero(mode_numbers == mode_number)
             noise = np.linalg.solve(np.linalg.cholesky(mode.curvature).T, rng.standard_normal((k, rows.size))).T
             means[rows] = [softmax(theta) for theta in mode.theta + noise]
-        return means, picked
+        return means, mode_numbers
 
     def draw_clients_of_hypotheses(
-        self, means: Floats, places: NDArray[np.int64], each: int, rng: np.random.Generator
+        self, means: Floats, mode_numbers: NDArray[np.int64], count: int, rng: np.random.Generator
     ) -> Floats:
         """That many model clients of each hypothesis, one hypothesis after the other."""
-        laws = np.empty((len(means), each, means.shape[1]))
-        for place in np.unique(places):
-            rows = np.flatnonzero(places == place)
-            repeated = np.repeat(means[rows], each, axis=0)
-            laws[rows] = self.modes[place].shape.draw_clients(repeated, rng).reshape(rows.size, each, -1)
+        laws = np.empty((len(means), count, means.shape[1]))
+        for mode_number in np.unique(mode_numbers):
+            rows = np.flatnonzero(mode_numbers == mode_number)
+            repeated = np.repeat(means[rows], count, axis=0)
+            laws[rows] = self.modes[mode_number].shape.draw_clients(repeated, rng).reshape(rows.size, count, -1)
         return laws.reshape(-1, means.shape[1])
 
 
@@ -271,8 +271,8 @@ def fit_posterior(
     """The posterior given the rounds, on `size` outcomes; `spread`: a round on two outcomes about the clients' own spread."""
     start, middle = np.zeros(size), Dirichlet(CONCENTRATIONS[len(CONCENTRATIONS) // 2])
     widths = WIDTHS if rounds else WIDTHS[2:3]
-    tried = [(_find_posterior_mode(rounds, middle, width, start, _FIRST_REACH, rng), width) for width in widths]
-    best, width = max(tried, key=lambda one: one[0].evidence)
+    candidates = [(_find_posterior_mode(rounds, middle, width, start, _FIRST_REACH, rng), width) for width in widths]
+    best, width = max(candidates, key=lambda candidate: candidate[0].evidence)
     shapes = _client_shapes_with_prior_probabilities(size)
     modes = tuple(
         _find_posterior_mode(rounds, shape, width, best.theta, _REACH, rng)
@@ -280,29 +280,29 @@ def fit_posterior(
         else _best_mode_over_prior_widths(rounds, shape, widths, best.theta, rng)
         for shape in shapes
     )
-    told = [
+    logarithms = [
         mode.evidence + math.log(shapes[mode.shape]) + _log_likelihood_of_spread_round(mode, spread) for mode in modes
     ]
-    return Posterior(modes, np.array(told))
+    return Posterior(modes, np.array(logarithms))
 
 
 def _best_mode_over_prior_widths(
     rounds: Sequence[RoundCounts], shape: ClientShape, widths: Sequence[float], start: Floats, rng: np.random.Generator
 ) -> Mode:
     """The mode of a shape unlike the others: its mean distribution and width may differ from theirs."""
-    tried = [_find_posterior_mode(rounds, shape, width, start, _FAR_REACH, rng) for width in widths]
-    return max(tried, key=lambda one: one.evidence)
+    modes = [_find_posterior_mode(rounds, shape, width, start, _FAR_REACH, rng) for width in widths]
+    return max(modes, key=lambda mode: mode.evidence)
 
 
 def _client_shapes_with_prior_probabilities(size: int) -> dict[ClientShape, float]:
     """The possible shapes of clients on that many outcomes, with their prior probabilities."""
-    likely = np.exp([-0.5 * ((math.log(s) - _USUAL) / _SPREAD) ** 2 for s in CONCENTRATIONS])
+    weights = np.exp([-0.5 * ((math.log(s) - _USUAL) / _SPREAD) ** 2 for s in CONCENTRATIONS])
     others: dict[ClientShape, float] = {Clusters(size, size): _POINTS}
     if size >= 2 * _IN_CLUSTER:
         others[Clusters(-(-size // _IN_CLUSTER), size)] = _CLUSTERS
-    left = 1.0 - sum(others.values())
+    rest = 1.0 - sum(others.values())
     return {
-        **{Dirichlet(s): left * float(p) for s, p in zip(CONCENTRATIONS, likely / likely.sum(), strict=True)},
+        **{Dirichlet(s): rest * float(p) for s, p in zip(CONCENTRATIONS, weights / weights.sum(), strict=True)},
         **others,
     }
 
@@ -312,9 +312,9 @@ def _equivalent_concentration(mode: Mode) -> float:
     if isinstance(mode.shape, Dirichlet):
         return mode.shape.concentration
     law = softmax(mode.theta)
-    k, alone = len(law), float(law @ law)
-    agree = mode.shape.mean_chance_of_equal_draws(law) * (1.0 - 1.0 / k) + 1.0 / k
-    return max((1.0 - agree) / max(agree - alone, 1e-12), _LEAST_CONCENTRATION)
+    k, mean_agreement = len(law), float(law @ law)
+    agreement = mode.shape.mean_chance_of_equal_draws(law) * (1.0 - 1.0 / k) + 1.0 / k
+    return max((1.0 - agreement) / max(agreement - mean_agreement, 1e-12), _LEAST_CONCENTRATION)
 
 
 def _log_likelihood_of_spread_round(mode: Mode, spread: RoundCounts | None) -> float:
@@ -324,10 +324,10 @@ def _log_likelihood_of_spread_round(mode: Mode, spread: RoundCounts | None) -> f
     return float(spread.counts @ np.log(np.maximum(law, LEAST_SHARE)))
 
 
-def sample_law_in_spread_round(spread: RoundCounts, agree: float) -> Floats:
+def sample_law_in_spread_round(spread: RoundCounts, agreement: float) -> Floats:
     """The distribution of a sample in a round about the clients' own spread, if two draws of one agree that often."""
     ends = np.asarray(spread.sampler.output(np.eye(2)))
-    return np.asarray((1.0 - agree) * ends[0] + agree * ends[1])
+    return np.asarray((1.0 - agreement) * ends[0] + agreement * ends[1])
 
 
 def _find_posterior_mode(
@@ -340,10 +340,10 @@ def _find_posterior_mode(
 ) -> Mode:
     """The mode by a few regressions, each used within its reach: if an outcome is at its ceiling for all clients, its slope is zero."""
     theta, k = start, len(start)
-    counts = [one.down_weighted_counts for one in rounds]
-    for trusted in [math.inf] if all(one.has_affine_response for one in rounds) else reach:
+    counts = [round_counts.down_weighted_counts for round_counts in rounds]
+    for limit in [math.inf] if all(round_counts.has_affine_response for round_counts in rounds) else reach:
         fit = ResponseFit(_regress_model_responses(rounds, shape, theta, rng), counts, width)
-        theta = theta + np.clip(fit.climb_to_mode(theta) - theta, -trusted, trusted)
+        theta = theta + np.clip(fit.climb_to_mode(theta) - theta, -limit, limit)
     _, curvature = fit.gradient_and_curvature(theta)
     evidence = fit.log_density(theta) - k * math.log(width) - 0.5 * float(np.linalg.slogdet(curvature)[1])
     return Mode(shape, theta, curvature, evidence)
@@ -355,7 +355,7 @@ def _regress_model_responses(
     """(A, c) of each round, regressed on clients drawn from this shape around the mean of theta."""
     number = max(_MODEL, _FOR_EACH * len(theta))
     model = shape.draw_clients(np.tile(softmax(theta), (number, 1)), rng)
-    return [one.regress_response(model) for one in rounds]
+    return [round_counts.regress_response(model) for round_counts in rounds]
 
 
 @dataclass(frozen=True, eq=False)
@@ -380,9 +380,9 @@ class ResponseFit:
         tangent = np.diag(law) - np.outer(law, law)
         gradient, curvature = -theta / self.width**2, np.eye(len(theta)) / self.width**2
         for (matrix, _), c, y in zip(self.responses, self.counts, self.released_shares(law), strict=True):
-            moved = matrix @ tangent
-            gradient = gradient + moved.T @ (c / y)
-            curvature += moved.T @ ((c.sum() / y)[:, None] * moved)
+            share_slopes = matrix @ tangent
+            gradient = gradient + share_slopes.T @ (c / y)
+            curvature += share_slopes.T @ ((c.sum() / y)[:, None] * share_slopes)
         return gradient, curvature
 
     def log_likelihood_upper_bound(self, theta: Floats) -> float:
@@ -404,7 +404,7 @@ class ResponseFit:
             if length <= 1e-4:
                 break
             theta = theta + length * step
-            gained, value = self.log_density(theta) - value, self.log_density(theta)
-            if gained < 1e-6:
+            gain, value = self.log_density(theta) - value, self.log_density(theta)
+            if gain < 1e-6:
                 break
         return theta

@@ -83,16 +83,16 @@ class Smoothing:
     @property
     def description(self) -> str:
         """A description in words."""
-        beside = f"redrawn examples have {self.redrawn:.3g} of the weight, point masses {self.points:.3g}"
-        what = {
-            "parts": beside,
-            "model": f"the examples are few, so a model replaces them ({beside}, halfway to a safe floor)",
+        shares = f"redrawn examples have {self.redrawn:.3g} of the weight, point masses {self.points:.3g}"
+        text = {
+            "parts": shares,
+            "model": f"the examples are few, so a model replaces them ({shares}, halfway to a safe floor)",
             "uniform": "the examples do not speak for a design, so the best uniform reference stays",
             "optimal": "the examples do not speak for a design, so the optimal sampler stays",
         }[self.rule]
         if self.held_out is None:
-            return what
-        return f"{what}; mean over examples held back {self.held_out:.4g}, without smoothing {self.unsmoothed:.4g}"
+            return text
+        return f"{text}; mean over examples held back {self.held_out:.4g}, without smoothing {self.unsmoothed:.4g}"
 
     described = OldName("description")
 
@@ -114,11 +114,11 @@ def redraw_outcomes_of_examples(examples: Floats, rng: np.random.Generator, weig
 def _redraw_outcomes_by_popularity(examples: Floats, popularity: Floats, rng: np.random.Generator) -> Floats:
     n, k = examples.shape
     masses = -np.sort(-examples, axis=1)
-    found = np.zeros((-(-ENOUGH // n), n, k))
-    for copy in found:
+    clients = np.zeros((-(-ENOUGH // n), n, k))
+    for copy in clients:
         order = np.argsort(rng.exponential(size=(n, k)) / popularity, axis=1)
         np.put_along_axis(copy, order, masses, axis=1)
-    return found.reshape(-1, k)
+    return clients.reshape(-1, k)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,14 +137,14 @@ class Smoother:
                 self.sampler_between_model_and_seen_shares(examples, weights),
                 Smoothing("model", *self._smoothing_parts_of_model(examples), None, None),
             )
-        bare = self._held_out_costs(examples, weights, self._make_sampler_rule_of_parts((0.0, 0.0)))[self.f.name]
-        unsmoothed = float(weights @ bare)
-        judged = (
+        costs = self._held_out_costs(examples, weights, self._make_sampler_rule_of_parts((0.0, 0.0)))[self.f.name]
+        unsmoothed = float(weights @ costs)
+        choose = (
             self._choose_smoothing_or_model
             if _effective_example_count(weights) < math.exp(self.epsilon)
             else self._choose_smoothing_or_safe_rule
         )
-        rule, parts, held_out, sampler = judged(examples, weights)
+        rule, parts, held_out, sampler = choose(examples, weights)
         return SmoothingChoice(sampler, Smoothing(rule, *parts, held_out, unsmoothed))
 
     def design_with_smoothing_parts(
@@ -152,13 +152,13 @@ class Smoother:
     ) -> "Design":
         """The design for examples with these parts of the weight on redrawn examples and on the k point masses."""
         k, weights = examples.shape[1], _equal_weights(examples) if weights is None else weights
-        again = redraw_outcomes_of_examples(examples, np.random.default_rng(0), weights)
-        copies = len(again) // len(examples)
+        redrawn = redraw_outcomes_of_examples(examples, np.random.default_rng(0), weights)
+        copies = len(redrawn) // len(examples)
         shares = (1.0 - sum(parts), *parts)
-        each = (weights, np.tile(weights, copies) / copies, np.full(k, 1.0 / k))
+        part_weights = (weights, np.tile(weights, copies) / copies, np.full(k, 1.0 / k))
         return self._design_for_weighted_clients(
-            np.vstack([examples, again, np.eye(k)]),
-            np.concatenate([share * part for share, part in zip(shares, each, strict=True)]),
+            np.vstack([examples, redrawn, np.eye(k)]),
+            np.concatenate([share * part for share, part in zip(shares, part_weights, strict=True)]),
         )
 
     def design_for_model(self, examples: Floats, weights: Floats | None = None) -> "Design":
@@ -166,16 +166,16 @@ class Smoother:
         k, weights = examples.shape[1], _equal_weights(examples) if weights is None else weights
         popularity = (1.0 - STRAY) * (weights @ examples) + STRAY / k
         sure = examples.max(axis=1) >= SURE
-        others = examples[~sure]
-        drawn = _redraw_outcomes_by_popularity(others, popularity, np.random.default_rng(0)) if len(others) else others
-        copies = max(len(drawn) // max(len(others), 1), 1)
+        unsure = examples[~sure]
+        model = _redraw_outcomes_by_popularity(unsure, popularity, np.random.default_rng(0)) if len(unsure) else unsure
+        copies = max(len(model) // max(len(unsure), 1), 1)
         point = ANYBODY * math.exp(-self.epsilon)
-        counted = (
+        shares = (
             (1.0 - MODEL) * weights,
             MODEL * np.tile(weights[~sure], copies) / copies,
             MODEL * weights[sure].sum() * popularity + point,
         )
-        return self._design_for_weighted_clients(np.vstack([examples, drawn, np.eye(k)]), np.concatenate(counted))
+        return self._design_for_weighted_clients(np.vstack([examples, model, np.eye(k)]), np.concatenate(shares))
 
     def best_uniform_floor_sampler(self, examples: Floats, weights: Floats | None = None) -> Sampler[FiniteFamily]:
         """The uniform floor with the smallest mean over the examples."""
@@ -184,7 +184,9 @@ class Smoother:
         samplers = [OptimalSampler(family.spread(float(s)), epsilon=self.epsilon) for s in spreads]
         return min(
             samplers,
-            key=lambda one: float(weights @ several_divergences_of_clients(examples, one, (self.f,))[self.f.name]),
+            key=lambda sampler: float(
+                weights @ several_divergences_of_clients(examples, sampler, (self.f,))[self.f.name]
+            ),
         )
 
     def sampler_between_model_and_seen_shares(self, examples: Floats, weights: Floats | None = None) -> BandSampler:
@@ -193,10 +195,10 @@ class Smoother:
             Simplex(examples.shape[1]),
             self._floor_of_sampler(self.design_for_model(examples, weights).sampler),
         )
-        seen = np.minimum(1.0, MARGIN * examples.max(axis=0)) * self._floor_of_sampler(
+        seen_floor = np.minimum(1.0, MARGIN * examples.max(axis=0)) * self._floor_of_sampler(
             OptimalSampler(outcomes, epsilon=self.epsilon)
         )
-        return self._sampler_keeping_worst_case((1.0 - HALF) * model + HALF * np.maximum(model, seen))
+        return self._sampler_keeping_worst_case((1.0 - HALF) * model + HALF * np.maximum(model, seen_floor))
 
     def _design_for_weighted_clients(self, clients: Floats, weights: Floats) -> "Design":
         from discreet.design._designs import design  # a circular import
@@ -224,35 +226,40 @@ class Smoother:
         optimal = self._sampler_keeping_worst_case(
             self._floor_of_sampler(OptimalSampler(Simplex(examples.shape[1]), epsilon=self.epsilon))
         )
-        safe: dict[str, Rule] = {
-            "optimal": lambda clients, counted: optimal,
+        rules: dict[str, Rule] = {
+            "optimal": lambda clients, client_weights: optimal,
             "uniform": self._best_uniform_sampler_keeping_worst_case,
         }
-        cautious = {rule: self._held_out_costs(examples, weights, made)[self.f.name] for rule, made in safe.items()}
-        bold = {
+        safe_costs = {rule: self._held_out_costs(examples, weights, make)[self.f.name] for rule, make in rules.items()}
+        costs = {
             parts: self._held_out_costs(examples, weights, self._make_sampler_rule_of_parts(parts))[self.f.name]
             for parts in PARTS
         }
-        best = min(bold, key=lambda one: float(weights @ bold[one]))
-        stay = min(cautious, key=lambda one: float(weights @ cautious[one]))
-        if not _is_credible_gain(cautious[stay] - bold[best], weights, 1.0):
-            return stay, (0.0, 0.0), float(weights @ cautious[stay]), safe[stay](examples, weights)
-        return "parts", best, float(weights @ bold[best]), self._sampler_with_smoothing_parts(best, examples, weights)
+        best = min(costs, key=lambda parts: float(weights @ costs[parts]))
+        safe = min(safe_costs, key=lambda rule: float(weights @ safe_costs[rule]))
+        if not _is_credible_gain(safe_costs[safe] - costs[best], weights, 1.0):
+            return safe, (0.0, 0.0), float(weights @ safe_costs[safe]), rules[safe](examples, weights)
+        return (
+            "parts",
+            best,
+            float(weights @ costs[best]),
+            self._sampler_with_smoothing_parts(best, examples, weights),
+        )
 
     def _choose_smoothing_or_model(
         self, examples: Floats, weights: Floats
     ) -> tuple[str, tuple[float, float], float, BandSampler]:
-        stands, trusted = self._held_out_costs(examples, weights, self.sampler_between_model_and_seen_shares), {}
+        model, winners = (self._held_out_costs(examples, weights, self.sampler_between_model_and_seen_shares), {})
         for parts in PARTS:
-            found = self._held_out_costs(examples, weights, self._make_sampler_rule_of_parts(parts))
-            gains = {name: stands[name] - found[name] for name in stands}
+            costs = self._held_out_costs(examples, weights, self._make_sampler_rule_of_parts(parts))
+            gains = {name: model[name] - costs[name] for name in model}
             better = all(_is_credible_gain(gain, weights, SURELY) for gain in gains.values())
             if better and np.count_nonzero(gains["kl"] < -PAYING) >= SEEN:
-                trusted[parts] = float(weights @ found[self.f.name])
-        if trusted:
-            best = min(trusted, key=lambda parts: trusted[parts])
-            return "parts", best, trusted[best], self._sampler_with_smoothing_parts(best, examples, weights)
-        held_out = float(weights @ stands[self.f.name])
+                winners[parts] = float(weights @ costs[self.f.name])
+        if winners:
+            best = min(winners, key=lambda parts: winners[parts])
+            return "parts", best, winners[best], self._sampler_with_smoothing_parts(best, examples, weights)
+        held_out = float(weights @ model[self.f.name])
         return (
             "model",
             self._smoothing_parts_of_model(examples),
@@ -268,17 +275,17 @@ class Smoother:
             self._floor_of_sampler(self.best_uniform_floor_sampler(examples, weights))
         )
 
-    def _held_out_costs(self, examples: Floats, weights: Floats, made: Rule) -> dict[str, Floats]:
+    def _held_out_costs(self, examples: Floats, weights: Floats, make_sampler: Rule) -> dict[str, Floats]:
         """The cost of every example under the sampler from the other folds."""
         judges = tuple({f.name: f for f in (self.f, *map(divergence, JUDGES))}.values())
-        found = {f.name: np.zeros(len(examples)) for f in judges}
+        costs = {f.name: np.zeros(len(examples)) for f in judges}
         order = np.random.default_rng(0).permutation(len(examples))
-        for held in (fold for fold in np.array_split(order, FOLDS) if fold.size):
-            others = np.delete(weights, held)
-            sampler = made(np.delete(examples, held, axis=0), others / others.sum())
-            for name, score in several_divergences_of_clients(examples[held], sampler, judges).items():
-                found[name][held] = score
-        return found
+        for held_out in (fold for fold in np.array_split(order, FOLDS) if fold.size):
+            other_weights = np.delete(weights, held_out)
+            sampler = make_sampler(np.delete(examples, held_out, axis=0), other_weights / other_weights.sum())
+            for name, score in several_divergences_of_clients(examples[held_out], sampler, judges).items():
+                costs[name][held_out] = score
+        return costs
 
     def _floor_of_sampler(self, sampler: Sampler[FiniteFamily]) -> Floats:
         """m of a sampler whose family is a Simplex or a band with lower = 0 (`discreet.design._floors`)."""
@@ -289,11 +296,11 @@ class Smoother:
     def _sampler_keeping_worst_case(self, floor: Floats) -> BandSampler:
         """The sampler of a floor, moved towards that of Q* as far as `keep` requires (T2: what it keeps is concave in the floor)."""
         ratio, k = math.exp(self.epsilon), len(floor)
-        best, needed = ratio / (ratio + k - 1), self.keep * ratio / (ratio + k - 1)
-        kept = min(float((ratio * floor).min()), float((1.0 - floor.sum() + floor).min()))
-        share = 0.0 if kept >= needed else min(1.0, (needed - kept) / (best - kept) * (1.0 + 1e-9))
-        moved = (1.0 - share) * floor + share / (ratio + k - 1)
-        return OptimalSampler(band_of_floor(moved, self.epsilon, Simplex(k)), epsilon=self.epsilon)
+        best, required = ratio / (ratio + k - 1), self.keep * ratio / (ratio + k - 1)
+        attained = min(float((ratio * floor).min()), float((1.0 - floor.sum() + floor).min()))
+        share = 0.0 if attained >= required else min(1.0, (required - attained) / (best - attained) * (1.0 + 1e-9))
+        mixed_floor = (1.0 - share) * floor + share / (ratio + k - 1)
+        return OptimalSampler(band_of_floor(mixed_floor, self.epsilon, Simplex(k)), epsilon=self.epsilon)
 
 
 def several_divergences_of_clients(

@@ -33,7 +33,7 @@ Progress = Callable[[float], None]  # called with the share of the work that is 
 
 TOLERANCE = 3e-5  # relative, between value and bound
 ALLOWED = 1e-4
-NEGLIGIBLE = 1e-10  # a gap of this size counts as zero for every value
+NEGLIGIBLE_GAP = 1e-10  # a gap of this size counts as zero for every value
 UNRESOLVED = 1e-7  # gap that e^eps times the rounding of floats may leave (epsilon above 12)
 STEPS = 150
 _STEPS_APART, _MOST_APART = 40, 1 << 17  # steps after which cautious steps are faster; entries of all clients
@@ -64,8 +64,11 @@ class FloorBracket:
 
     def best_of_both(self, other: "FloorBracket") -> "FloorBracket":
         """The better floor of the two with the better bound; both are about the same clients."""
-        found, proof = min((self, other), key=lambda one: one.value), max((self, other), key=lambda one: one.bound)
-        return FloorBracket(found.floor, found.value, proof.bound, proof.certificate)
+        better, proof = (
+            min((self, other), key=lambda bracket: bracket.value),
+            max((self, other), key=lambda bracket: bracket.bound),
+        )
+        return FloorBracket(better.floor, better.value, proof.bound, proof.certificate)
 
 
 def best_floor_for_mean(
@@ -75,89 +78,89 @@ def best_floor_for_mean(
 
     If neither the interior point method nor linear programmes make value and bound agree, the narrowest bracket is returned.
     """
-    found = floor_bracket_by_interior_point(examples, f, epsilon, keep, progress)
-    return found if found.is_settled else narrow_bracket_by_cuts(found, examples, f, epsilon, keep)
+    bracket = floor_bracket_by_interior_point(examples, f, epsilon, keep, progress)
+    return bracket if bracket.is_settled else narrow_bracket_by_cuts(bracket, examples, f, epsilon, keep)
 
 
 def floor_bracket_by_interior_point(
     examples: ExampleClients, f: FDivergence, epsilon: float, keep: float, progress: Progress | None = None
 ) -> FloorBracket:
     """The narrowest bracket of the mean that the interior point method finds."""
-    found: FloorBracket | None = None
+    bracket: FloorBracket | None = None
     # an edge allows common steps only, and with very many clients steps apart leave a few behind, which delay the common steps
     only_cautious = hockey_stick_gamma_or_none(f) is not None or examples.mass.size > _MOST_APART
     for cautious in (True,) if only_cautious else (False, True):
         with np.errstate(all="ignore"):  # overflow ends the iteration
-            led = _run_interior_point(examples, f, epsilon, keep, progress, cautious=cautious)
-        if led is not None:
-            found = led if found is None else found.best_of_both(led)
-            if found.is_settled:
-                return found
-    easy = floor_bracket_of_optimal_sampler(examples, f, epsilon, keep)
-    return easy if found is None else found.best_of_both(easy)
+            candidate = _run_interior_point(examples, f, epsilon, keep, progress, cautious=cautious)
+        if candidate is not None:
+            bracket = candidate if bracket is None else bracket.best_of_both(candidate)
+            if bracket.is_settled:
+                return bracket
+    fallback = floor_bracket_of_optimal_sampler(examples, f, epsilon, keep)
+    return fallback if bracket is None else bracket.best_of_both(fallback)
 
 
 def narrow_bracket_by_cuts(
-    found: FloorBracket, examples: ExampleClients, f: FDivergence, epsilon: float, keep: float, *, worst: bool = False
+    bracket: FloorBracket, examples: ExampleClients, f: FDivergence, epsilon: float, keep: float, *, worst: bool = False
 ) -> FloorBracket:
     """The bracket narrowed by linear programmes, until it is within a design's tolerance or stops getting narrower."""
     if examples.mass.size > LARGEST_CUT or keep > _MOST_KEEP:
-        return found
+        return bracket
     objective, ratio, size = Objective.of_divergence(f), math.exp(epsilon), examples.size
     least, most = _least_floor_entry_and_largest_rest(size, ratio, keep)
     problem = CutProblem(examples, objective.curve, epsilon, least, most, worst)
-    start, _ = outputs_on_and_off_support(examples, found.floor[examples.seen], float(found.floor.sum()), ratio)
-    narrowest, waited = found.value - found.bound, 0
+    start, _ = outputs_on_and_off_support(examples, bracket.floor[examples.seen], float(bracket.floor.sum()), ratio)
+    narrowest, stalled_rounds = bracket.value - bracket.bound, 0
     for solution in problem.iterate_finer_solutions(start):
         floor = examples.extend_to_unseen_outcomes(solution.floor, solution.elsewhere)
         value = worst_divergence(examples, f, floor, ratio) if worst else mean_divergence(examples, f, floor, ratio)
         proofs = _certificates_of_cut_solution(solution, examples, objective, AllowedFloors(size, epsilon, keep))
         for proof in proofs:
-            found = found.best_of_both(FloorBracket(floor, value, max(proof.lower_bound(), 0.0), proof))
-        waited = 0 if found.value - found.bound < 0.9 * narrowest else waited + 1
-        narrowest = min(narrowest, found.value - found.bound)
-        if narrowest <= max(TOLERANCE * found.value, NEGLIGIBLE) or waited > _PATIENCE:
+            bracket = bracket.best_of_both(FloorBracket(floor, value, max(proof.lower_bound(), 0.0), proof))
+        stalled_rounds = 0 if bracket.value - bracket.bound < 0.9 * narrowest else stalled_rounds + 1
+        narrowest = min(narrowest, bracket.value - bracket.bound)
+        if narrowest <= max(TOLERANCE * bracket.value, NEGLIGIBLE_GAP) or stalled_rounds > _PATIENCE:
             break
-    return found
+    return bracket
 
 
 def _certificates_of_cut_solution(
     solution: CutSolution, examples: ExampleClients, objective: Objective, floors: AllowedFloors
 ) -> list[DesignCertificate]:
     """Certificates with the programme's own lines, and with lines that fit its multipliers and floor."""
-    counted = solution.weights > _COUNTED * solution.weights.max()
-    clients = _restrict_to_clients(examples, counted, solution.weights)
-    entries = counted[examples.client_of_entry]
+    is_counted = solution.weights > _COUNTED * solution.weights.max()
+    clients = _restrict_to_clients(examples, is_counted, solution.weights)
+    entries = is_counted[examples.client_of_entry]
     p, q, floor = examples.mass[entries], solution.q[entries], solution.floor[examples.outcome[entries]]
-    multiplier, curve = solution.multiplier[counted], objective.curve
+    multiplier, curve = solution.multiplier[is_counted], objective.curve
     level, ratio = -multiplier[clients.client_of_entry], math.exp(floors.epsilon)
     with np.errstate(all="ignore"):
-        wanted = (
+        intercepts = (
             solution.intercept[entries],
             np.clip(level, curve.tangent_intercept(p / floor), curve.tangent_intercept(p / (ratio * floor))),
         )
-        found = [(one, *curve.steepest_line_with_intercept(one, p / q)) for one in wanted]
+        lines = [(target, *curve.steepest_line_with_intercept(target, p / q)) for target in intercepts]
     proofs = []
-    for asked, slope, intercept in found:
+    for target, slope, intercept in lines:
         if np.isfinite(slope).all() and np.isfinite(intercept).all():
             # an intercept that is too low counts e^eps times; the same amount in the multiplier counts once
-            missed = np.maximum.reduceat(np.maximum(asked - intercept, 0.0), clients.starts)
-            for shift in (0.0, missed):
+            shortfall = np.maximum.reduceat(np.maximum(target - intercept, 0.0), clients.starts)
+            for shift in (0.0, shortfall):
                 terms = (multiplier + shift, slope, intercept, objective.at_zero, objective.f.name, objective.constant)
                 proofs.append(DesignCertificate(clients, floors, *terms))
     return proofs
 
 
-def _restrict_to_clients(examples: ExampleClients, counted: NDArray[np.bool_], weights: Floats) -> ExampleClients:
+def _restrict_to_clients(examples: ExampleClients, is_counted: NDArray[np.bool_], weights: Floats) -> ExampleClients:
     """These clients alone, with their weights from (n,)."""
-    if counted.all():
+    if is_counted.all():
         return replace(examples, weight=weights / weights.sum())
-    entries = counted[examples.client_of_entry]
-    places, outcome = np.unique(examples.outcome[entries], return_inverse=True)
-    starts = np.concatenate([[0], np.cumsum(examples.support_sizes[counted])[:-1]])
-    weight = weights[counted] / weights[counted].sum()
+    entries = is_counted[examples.client_of_entry]
+    outcomes, outcome = np.unique(examples.outcome[entries], return_inverse=True)
+    starts = np.concatenate([[0], np.cumsum(examples.support_sizes[is_counted])[:-1]])
+    weight = weights[is_counted] / weights[is_counted].sum()
     return ExampleClients(
-        examples.size, starts, outcome.astype(np.int32), examples.mass[entries], weight, examples.seen[places]
+        examples.size, starts, outcome.astype(np.int32), examples.mass[entries], weight, examples.seen[outcomes]
     )
 
 
@@ -177,8 +180,8 @@ def floor_bracket_of_optimal_sampler(
 
 def _least_floor_entry_and_largest_rest(size: int, ratio: float, keep: float) -> tuple[float, float]:
     """The least m_x and the largest |m| - m_x that `keep` allows (T2)."""
-    held_to = min(max(keep, _LEAST_KEEP), _MOST_KEEP)
-    return held_to / (ratio + size - 1), 1.0 - held_to / (1.0 + (size - 1) / ratio)
+    kept_share = min(max(keep, _LEAST_KEEP), _MOST_KEEP)
+    return kept_share / (ratio + size - 1), 1.0 - kept_share / (1.0 + (size - 1) / ratio)
 
 
 def _run_interior_point(
@@ -198,20 +201,20 @@ def _run_interior_point(
         if not math.isfinite(value + gap):
             return None
         if progress is not None:
-            progress(_solver_progress_fraction(first, gap, max(TOLERANCE * value, NEGLIGIBLE)))
+            progress(_progress_of_gap(first, gap, max(TOLERANCE * value, NEGLIGIBLE_GAP)))
         spent |= gap <= _SPENT * value
-        if spent or gap <= max(TOLERANCE * value, NEGLIGIBLE):
-            found = certificate_of_interior_point(point, objective, floors)
-            proofs = [max([*proofs, (found.lower_bound(), found)], key=lambda one: one[0])]
-            if spent or value - max(proofs[0][0], 0.0) <= max(TOLERANCE * value, NEGLIGIBLE):
+        if spent or gap <= max(TOLERANCE * value, NEGLIGIBLE_GAP):
+            proof = certificate_of_interior_point(point, objective, floors)
+            proofs = [max([*proofs, (proof.lower_bound(), proof)], key=lambda pair: pair[0])]
+            if spent or value - max(proofs[0][0], 0.0) <= max(TOLERANCE * value, NEGLIGIBLE_GAP):
                 break
         try:
             point.take_step(value)
         except np.linalg.LinAlgError:  # further progress is below rounding
             spent = True
     if not proofs:
-        found = certificate_of_interior_point(point, objective, floors)
-        proofs = [(found.lower_bound(), found)]
+        proof = certificate_of_interior_point(point, objective, floors)
+        proofs = [(proof.lower_bound(), proof)]
     bound, certificate = max(proofs[0][0], 0.0), proofs[0][1]  # no divergence is negative
     floor = (
         np.full(size, 1.0 / (ratio + size - 1))
@@ -222,7 +225,7 @@ def _run_interior_point(
     return FloorBracket(floor, mean_divergence(examples, f, floor, ratio), bound, certificate)
 
 
-def _solver_progress_fraction(first: float, gap: float, last: float) -> float:
+def _progress_of_gap(first: float, gap: float, last: float) -> float:
     """The progress of the gap from the first to the last, on a logarithmic scale, on which steps are about equally long."""
     return min(max(math.log(first / max(gap, 1e-300)) / math.log(first / min(last, 0.5 * first)), 0.0), 1.0)
 
@@ -269,45 +272,47 @@ def minimax_floor(laws: Floats, f: FDivergence, epsilon: float) -> FloorBracket:
         raise DiscreetError(
             f"clients has {laws.size:,} entries, more than {LARGEST_HULL:,}: give fewer laws, or a smaller domain, for over='worst'"
         )
-    everyone, gamma = as_example_clients(laws, None, size), hockey_stick_gamma_or_none(f)
-    if gamma is not None and gamma != 1.0 and everyone.mass.size > LARGEST_CUT:
+    examples, gamma = as_example_clients(laws, None, size), hockey_stick_gamma_or_none(f)
+    if gamma is not None and gamma != 1.0 and examples.mass.size > LARGEST_CUT:
         raise DiscreetError(
-            f"clients has {everyone.mass.size:,} entries, more than {LARGEST_CUT:,}: give fewer laws, or a smaller domain, for "
+            f"clients has {examples.mass.size:,} entries, more than {LARGEST_CUT:,}: give fewer laws, or a smaller domain, for "
             f"over='worst' with {f.name}"
         )
-    found = _floor_bracket_by_saddle_points(everyone, laws, f, epsilon) if gamma is None or gamma == 1.0 else None
-    if found is not None and found.is_settled:
-        return found
-    easy = floor_bracket_of_optimal_sampler(everyone, f, epsilon, 0.0)
-    largest = worst_divergence(everyone, f, easy.floor, math.exp(epsilon))
-    easy = FloorBracket(easy.floor, largest, easy.bound, easy.certificate)  # no mean is above the largest
+    bracket = _floor_bracket_by_saddle_points(examples, laws, f, epsilon) if gamma is None or gamma == 1.0 else None
+    if bracket is not None and bracket.is_settled:
+        return bracket
+    fallback = floor_bracket_of_optimal_sampler(examples, f, epsilon, 0.0)
+    largest = worst_divergence(examples, f, fallback.floor, math.exp(epsilon))
+    fallback = FloorBracket(
+        fallback.floor, largest, fallback.bound, fallback.certificate
+    )  # no mean is above the largest
     return narrow_bracket_by_cuts(
-        easy if found is None else easy.best_of_both(found), everyone, f, epsilon, 0.0, worst=True
+        fallback if bracket is None else fallback.best_of_both(bracket), examples, f, epsilon, 0.0, worst=True
     )
 
 
 def _floor_bracket_by_saddle_points(
-    everyone: ExampleClients, laws: Floats, f: FDivergence, epsilon: float
+    examples: ExampleClients, laws: Floats, f: FDivergence, epsilon: float
 ) -> FloorBracket | None:
     """The bracket by saddle points for some clients, which those that are served worst join; None if no saddle point is found."""
     ratio, order = math.exp(epsilon), np.lexsort(laws.T)
-    chosen = np.unique(
+    clients = np.unique(
         order[np.linspace(0, len(laws) - 1, min(len(laws), _FEW)).astype(np.int64)]
     )  # clients that differ
     while True:
-        saddle = _find_near_saddle_point(laws[chosen], f, epsilon)
+        saddle = _find_near_saddle_point(laws[clients], f, epsilon)
         if saddle is None:
             return None
         floor, weights = saddle
-        served = np.maximum(client_divergences(everyone, f, floor, ratio), 0.0)
-        value = float(served.max())
-        worse = np.flatnonzero(served > served[chosen].max() + _SADDLE_TOLERANCE * value)
+        costs = np.maximum(client_divergences(examples, f, floor, ratio), 0.0)
+        value = float(costs.max())
+        worse = np.flatnonzero(costs > costs[clients].max() + _SADDLE_TOLERANCE * value)
         if not worse.size:
             break
-        chosen = np.union1d(chosen, worse[np.argsort(-served[worse])[:_FEW]])
-    counted = weights > _SADDLE_TOLERANCE * weights.max()
+        clients = np.union1d(clients, worse[np.argsort(-costs[worse])[:_FEW]])
+    is_counted = weights > _SADDLE_TOLERANCE * weights.max()
     mean = floor_bracket_by_interior_point(
-        as_example_clients(laws[chosen][counted], weights[counted], laws.shape[1]), f, epsilon, 0.0
+        as_example_clients(laws[clients][is_counted], weights[is_counted], laws.shape[1]), f, epsilon, 0.0
     )
     return FloorBracket(floor, value, min(mean.bound, value), mean.certificate)
 
@@ -326,9 +331,9 @@ def _find_near_saddle_point(laws: Floats, f: FDivergence, epsilon: float) -> tup
 
 def client_divergences(examples: ExampleClients, f: FDivergence, floor: Floats, ratio: float) -> Floats:
     """F(P_j; m) of every client (n,), for a floor on the domain."""
-    found = []
+    parts = []
     for part in examples.iterate_client_parts():
         q, rest = outputs_on_and_off_support(part, floor[examples.seen], float(floor.sum()), ratio)
-        held = part.sum_by_client(np.asarray(f.perspective(part.mass, q)))
-        found.append(held + np.asarray(f.perspective(np.zeros(len(rest)), rest)))
-    return np.concatenate(found)
+        support_terms = part.sum_by_client(np.asarray(f.perspective(part.mass, q)))
+        parts.append(support_terms + np.asarray(f.perspective(np.zeros(len(rest)), rest)))
+    return np.concatenate(parts)

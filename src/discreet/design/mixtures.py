@@ -115,14 +115,14 @@ def minimax_bounds_and_floor(
 ) -> tuple[float, float, "LogLinearDensity"]:
     """Certified lower and upper bounds of the minimax total variation, at any distance, and the floor that attains the upper one."""
     line, ratio = KernelsOnCells(family, cells), math.exp(epsilon)
-    served, mixed = _FEW if family.radius <= _NARROW * family.scale else _MANY
-    clients = line.kernel_laws_on_cells(np.linspace(-family.radius, family.radius, served))
+    served_count, mixed_count = _FEW if family.radius <= _NARROW * family.scale else _MANY
+    clients = line.kernel_laws_on_cells(np.linspace(-family.radius, family.radius, served_count))
     _, weights = minimax_tv_floor_and_weights(clients, epsilon)
-    counted = weights > 1e-6 * weights.max()
+    is_counted = weights > 1e-6 * weights.max()
     mean = best_floor_for_mean(
-        as_example_clients(clients[counted], weights[counted], clients.shape[1]), tv, epsilon, 0.0
+        as_example_clients(clients[is_counted], weights[is_counted], clients.shape[1]), tv, epsilon, 0.0
     )
-    grid = np.linspace(-family.radius, family.radius, mixed)
+    grid = np.linspace(-family.radius, family.radius, mixed_count)
     basis = np.vstack([line.kernel_laws_on_cells(grid, scale) for scale in line.scales_of_floor_kernels])
     shares, _ = minimax_tv_floor_and_weights(clients, epsilon, basis)
     floor = line.mix_kernels(shares, grid)
@@ -135,11 +135,11 @@ def minimax_bounds_and_floor(
 
 
 def worst_kernel_divergence(
-    line: "KernelsOnCells", floor: Floats, epsilon: float, f: FDivergence, *, known: float = math.inf
+    line: "KernelsOnCells", floor: Floats, epsilon: float, f: FDivergence, *, rival_bound: float = math.inf
 ) -> float:
     """An upper bound on D_f over all kernels, of a sampler whose floor has these masses on the cells of the line.
 
-    `known`: the bound of another sampler; the result is inf as soon as this sampler is seen to be no better.
+    `rival_bound`: that of another sampler; the result is inf as soon as this sampler is seen to be no better.
     """
     if not math.isfinite(f.at_zero) or hockey_stick_gamma_or_none(f) is not None:
         return math.inf
@@ -148,21 +148,21 @@ def worst_kernel_divergence(
     shape, radius = ShiftedDivergence(f, curve_of_divergence(f).slope_at_one), line.family.radius
     half = radius / _BLOCKS
     centres = np.linspace(-radius + half, radius - half, _BLOCKS)
-    reached, found = 0.0, 0.0
+    attained, settled_bound = 0.0, 0.0
     while True:
         q = np.asarray(sampler.output(fine.kernel_laws(centres)))
-        reached = max(reached, float(fine.divergence_upper_bounds(centres, 0.0, q, shape).max()))
-        if reached > known:
+        attained = max(attained, float(fine.divergence_upper_bounds(centres, 0.0, q, shape).max()))
+        if attained > rival_bound:
             return math.inf
-        each = fine.divergence_upper_bounds(centres, half, q, shape)
-        open_ones = each > reached * (1.0 + _SHARP) + _NOTHING * _SHARP
-        found = max(found, float(each[~open_ones].max(initial=0.0)))
-        if not open_ones.any():
-            return found + _ROUNDING
-        if 2 * np.count_nonzero(open_ones) > _MOST_BLOCKS:
-            return max(found, float(each.max())) + _ROUNDING
+        bounds = fine.divergence_upper_bounds(centres, half, q, shape)
+        is_open = bounds > attained * (1.0 + _SHARP) + _NOTHING * _SHARP
+        settled_bound = max(settled_bound, float(bounds[~is_open].max(initial=0.0)))
+        if not is_open.any():
+            return settled_bound + _ROUNDING
+        if 2 * np.count_nonzero(is_open) > _MOST_BLOCKS:
+            return max(settled_bound, float(bounds.max())) + _ROUNDING
         half /= 2.0
-        centres = np.concatenate([centres[open_ones] - half, centres[open_ones] + half])
+        centres = np.concatenate([centres[is_open] - half, centres[is_open] + half])
 
 
 @dataclass(frozen=True)
@@ -199,17 +199,19 @@ class FineCells:
         slopes = np.diff(height) / np.diff(middles)
         piece = np.clip(np.searchsorted(middles, edges) - 1, 0, slopes.size - 1)
         log_density = height[piece] + slopes[piece] * (edges - middles[piece])
-        bent = LogLinearDensity(edges, log_density[:-1], np.diff(log_density) / np.diff(edges))
-        parts = bent.masses_between(edges[:-1], edges[1:])
+        density = LogLinearDensity(edges, log_density[:-1], np.diff(log_density) / np.diff(edges))
+        parts = density.masses_between(edges[:-1], edges[1:])
         left, right = log_density[:-1] - np.log(parts), log_density[1:] - np.log(parts)
-        whole = np.repeat(parts.reshape(-1, _PARTS).sum(axis=1), _PARTS)
-        masses = np.repeat(floor, _PARTS) * parts / whole
+        cell_totals = np.repeat(parts.reshape(-1, _PARTS).sum(axis=1), _PARTS)
+        masses = np.repeat(floor, _PARTS) * parts / cell_totals
         # a tail of the outermost kernel beyond each end, which takes a little of the last cell
         if line.family.box is None:
             ends = np.array([coarse[0], coarse[-1]])
-            beyond = line.kernel_mass_below(np.array([-abs(ends[1])]), np.array([-line.family.radius]))[0]
-            share = beyond / (beyond + np.diff(line.kernel_mass_below(edges[:2], np.array([-line.family.radius])))[0])
-            log_tail = line.log_density(ends[1:], np.array([line.family.radius])) - math.log(beyond)
+            tail_mass = line.kernel_mass_below(np.array([-abs(ends[1])]), np.array([-line.family.radius]))[0]
+            share = tail_mass / (
+                tail_mass + np.diff(line.kernel_mass_below(edges[:2], np.array([-line.family.radius])))[0]
+            )
+            log_tail = line.log_density(ends[1:], np.array([line.family.radius])) - math.log(tail_mass)
             outer = share * masses[[0, -1]]
             masses = np.concatenate([[outer[0]], masses, [outer[1]]])
             masses[[1, -2]] *= 1.0 - share
@@ -234,7 +236,7 @@ class FineCells:
         at_right = line.log_density(ends[1:], centres[:, None]) - self.right
         width = np.diff(ends)
         if line.name == "gaussian":
-            bent = np.square(width / scale) / 8.0
+            bend = np.square(width / scale) / 8.0
             reach = (
                 half
                 / scale
@@ -242,12 +244,12 @@ class FineCells:
                 / scale
             )
         else:
-            inside = (ends[:-1] < centres[:, None]) & (centres[:, None] < ends[1:])
-            bent, reach = inside * width / scale, np.full(q.shape, half / scale)
+            is_inside = (ends[:-1] < centres[:, None]) & (centres[:, None] < ends[1:])
+            bend, reach = is_inside * width / scale, np.full(q.shape, half / scale)
         reach = reach + half * line.log_mass_slope_bound
         low = np.exp(np.minimum(at_left, at_right) - reach)
         with np.errstate(over="ignore"):
-            high = np.exp(np.maximum(at_left, at_right) + bent + reach)
+            high = np.exp(np.maximum(at_left, at_right) + bend + reach)
         unbounded = np.isinf(high).any(axis=1)  # kernels change too much inside a cell
         high[np.isinf(high)] = 1.0
         tails = np.isinf(self.edges[:-1]) | np.isinf(self.edges[1:])
@@ -366,10 +368,10 @@ class KernelsOnCells:
         under = self._excess_over_floor(floor, 1.0, centres, mass) - inside + floor.total_mass
         return np.maximum(over, under)
 
-    def _excess_over_floor(self, floor: "LogLinearDensity", times: float, centres: Floats, mass: Floats) -> Floats:
-        """The integral of (p_c - times m)_+ over the pieces (n,): on each, over the interval where the difference is positive."""
+    def _excess_over_floor(self, floor: "LogLinearDensity", factor: float, centres: Floats, mass: Floats) -> Floats:
+        """The integral of (p_c - factor m)_+ over the pieces (n,): on each, over the interval where the difference is positive."""
         centre, tilt = centres[:, None], floor.slope * self.scale
-        height = np.log(self.largest_density / mass)[:, None] - math.log(times) - floor.log_density_at(centre)
+        height = np.log(self.largest_density / mass)[:, None] - math.log(factor) - floor.log_density_at(centre)
         if self.name == "gaussian":
             half = np.sqrt(np.maximum(tilt * tilt + 2.0 * height, 0.0))
             left, right = -tilt - half, -tilt + half
@@ -378,13 +380,13 @@ class KernelsOnCells:
             left, right = -above / (1.0 - tilt), above / (1.0 + tilt)
         low = np.clip(centre + self.scale * left, floor.nodes[:-1], floor.nodes[1:])
         high = np.maximum(low, np.clip(centre + self.scale * right, floor.nodes[:-1], floor.nodes[1:]))
-        gained = self.kernel_mass_between(low, high, centre) / mass[:, None]
-        return np.asarray((gained - times * floor.masses_between(low, high)).sum(axis=1))
+        kernel_masses = self.kernel_mass_between(low, high, centre) / mass[:, None]
+        return np.asarray((kernel_masses - factor * floor.masses_between(low, high)).sum(axis=1))
 
     def worst_floor_cost(self, floor: "LogLinearDensity", ratio: float, tolerance: float) -> float:
         """An upper bound on F(P_c; m) over all centres, at most 1 + tolerance times too large, unless too many centres are alike."""
         radius = self.family.radius
-        steep = self.largest_density * (
+        slope_bound = self.largest_density * (
             1.0
             if self.family.box is None
             else 2.0 / float(self.kernel_mass_inside_interval(np.array([radius, -radius])).min())
@@ -396,12 +398,12 @@ class KernelsOnCells:
             costs = self.floor_costs(floor, centres, ratio)
             best = max(best, float(costs.max()))
             enough = best + max(best * tolerance, 0.1 * _NOTHING)
-            near = costs + steep * half > enough
-            if not near.any():
+            is_near = costs + slope_bound * half > enough
+            if not is_near.any():
                 return enough
-            if np.count_nonzero(near) > _MOST_CENTRES:
-                return float(costs.max()) + steep * half
-            centres = centres[near]
+            if np.count_nonzero(is_near) > _MOST_CENTRES:
+                return float(costs.max()) + slope_bound * half
+            centres = centres[is_near]
             half /= 2.0
             centres = np.concatenate([centres - half, centres + half])
 

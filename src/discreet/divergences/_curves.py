@@ -60,8 +60,8 @@ class SmoothCurve:
 
     def steepest_line_with_intercept(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
         """(slope, intercept) of the steepest line below f with that intercept; t is about where it touches."""
-        lowered = np.minimum(intercept, self.highest)
-        return self.steepest(lowered), lowered
+        capped_intercept = np.minimum(intercept, self.highest)
+        return self.steepest(capped_intercept), capped_intercept
 
 
 def _steepest_jensen_shannon_slope(intercept: Floats) -> Floats:
@@ -75,10 +75,10 @@ def alpha_divergence_curve(order: float) -> SmoothCurve:
 
     def steepest_slope(intercept: Floats) -> Floats:
         base, power = 1.0 - order * intercept, (order - 1.0) / order
-        grown = base**power
-        moved = (1.0 + np.abs(1.0 - base)) / base + np.abs(np.log(base))
-        error = 8.0 * _DOWN * (1.0 + np.abs(power) * moved) * (1.0 + grown)
-        return np.asarray((grown - 1.0) / (order - 1.0) - error / abs(order - 1.0))
+        base_power = base**power
+        log_change = (1.0 + np.abs(1.0 - base)) / base + np.abs(np.log(base))
+        error = 8.0 * _DOWN * (1.0 + np.abs(power) * log_change) * (1.0 + base_power)
+        return np.asarray((base_power - 1.0) / (order - 1.0) - error / abs(order - 1.0))
 
     at_zero = 1.0 / order if order > 0.0 else math.inf
     return SmoothCurve(
@@ -140,29 +140,29 @@ class FiniteDifferenceCurve:
     def _value_and_chord_slopes(self, t: Floats, step: float) -> tuple[Floats, Floats, Floats, Floats]:
         """f(t), the middle slope, and the slopes of the chords to the left and to the right."""
         left, right = t * math.exp(-step), t * math.exp(step)
-        low, here, high = (np.asarray(self.f.f(x)) for x in (left, t, right))
-        before, after = (here - low) / (t - left), (high - here) / (right - t)
-        return here, (high - low) / (right - left), np.minimum(before, after), np.maximum(before, after)
+        low, height, high = (np.asarray(self.f.f(x)) for x in (left, t, right))
+        before, after = (height - low) / (t - left), (high - height) / (right - t)
+        return height, (high - low) / (right - left), np.minimum(before, after), np.maximum(before, after)
 
     def value(self, t: Floats) -> Floats:
         return np.asarray(self.f.f(t))
 
     def tangent_intercept(self, t: Floats) -> Floats:
-        here, slope, _, _ = self._value_and_chord_slopes(t, _STEP)
-        return here - t * slope
+        height, slope, _, _ = self._value_and_chord_slopes(t, _STEP)
+        return height - t * slope
 
     def curvature_times_t_squared(self, t: Floats) -> Floats:
-        wide = 1e-3  # second differences lose twice as many digits
-        low, here, high = (np.asarray(self.f.f(t * math.exp(h))) for h in (-wide, 0.0, wide))
-        slope = (high - low) / (2.0 * wide)  # in log t, where f_ss = t^2 f'' + t f'
-        return np.asarray(np.maximum((high - 2.0 * here + low) / wide**2 - slope, 1e-12))
+        step = 1e-3  # second differences lose twice as many digits
+        low, height, high = (np.asarray(self.f.f(t * math.exp(h))) for h in (-step, 0.0, step))
+        slope = (high - low) / (2.0 * step)  # in log t, where f_ss = t^2 f'' + t f'
+        return np.asarray(np.maximum((high - 2.0 * height + low) / step**2 - slope, 1e-12))
 
     def steepest_line_with_intercept(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
         with np.errstate(all="ignore"):  # a candidate that overflows is never the best
-            touching = self._points_where_lines_touch(intercept, t)
-            places = t, touching, np.where(np.abs(touching - 1.0) < _NEAR_ONE, 1.0, touching)
-            found = [self._line_lowered_below_curve(intercept, place, step) for place in places for step in _STEPS]
-            slopes, intercepts = (np.stack(values) for values in zip(*found, strict=True))
+            touch_points = self._points_where_lines_touch(intercept, t)
+            points = t, touch_points, np.where(np.abs(touch_points - 1.0) < _NEAR_ONE, 1.0, touch_points)
+            lines = [self._line_lowered_below_curve(intercept, point, step) for point in points for step in _STEPS]
+            slopes, intercepts = (np.stack(values) for values in zip(*lines, strict=True))
             # a certificate multiplies by up to e^eps the amount by which an intercept is below the requested one
             worth = slopes * t + np.minimum(intercepts, intercept) - _MISSED * np.maximum(intercept - intercepts, 0.0)
         return _line_of_largest_worth(worth, slopes, intercepts)
@@ -170,35 +170,35 @@ class FiniteDifferenceCurve:
     def tangent_by_best_chords(self, t: Floats) -> tuple[Floats, Floats]:
         """(slope, intercept) of the line through (t, f(t)) with the slope that the chords determine best; it may exceed f by rounding."""
         with np.errstate(all="ignore"):
-            found = []
+            lines = []
             for step in _STEPS:
-                here, middle, _, _ = self._value_and_chord_slopes(t, step)
-                slope, intercept = self._line_lowered_below_curve(here - middle * t, t, step)
-                found.append((slope * t + intercept - here, middle, here - middle * t))
-            lost, slopes, intercepts = (np.stack(values) for values in zip(*found, strict=True))
-            return _line_of_largest_worth(lost, slopes, intercepts)
+                height, middle, _, _ = self._value_and_chord_slopes(t, step)
+                slope, intercept = self._line_lowered_below_curve(height - middle * t, t, step)
+                lines.append((slope * t + intercept - height, middle, height - middle * t))
+            worth, slopes, intercepts = (np.stack(values) for values in zip(*lines, strict=True))
+            return _line_of_largest_worth(worth, slopes, intercepts)
 
     def _points_where_lines_touch(self, intercept: Floats, t: Floats) -> Floats:
         """About where a line with that intercept touches f; at a kink, within the smallest step that leaves slopes their digits."""
         low, high = np.log(t) - _FAR, np.log(t) + _FAR
         for _ in range(_HALVINGS):
             middle = np.exp((low + high) / 2.0)
-            here, slope, _, _ = self._value_and_chord_slopes(middle, _SMALL)
-            above = here - middle * slope > intercept  # the intercept falls as t grows
+            height, slope, _, _ = self._value_and_chord_slopes(middle, _SMALL)
+            above = height - middle * slope > intercept  # the intercept falls as t grows
             low, high = np.where(above, np.log(middle), low), np.where(above, high, np.log(middle))
         return np.exp((low + high) / 2.0)
 
     def _line_lowered_below_curve(self, intercept: Floats, t: Floats, step: float) -> tuple[Floats, Floats]:
         """The line through (t, f(t)) with about that intercept, lowered until it is below f."""
-        here, middle, before, after = self._value_and_chord_slopes(t, step)
-        rounding = _OWN_ERROR * (np.abs(here) + np.abs(middle) * t + t)
-        unsure = 4.0 * rounding / (step * t)
-        before, after = before - unsure, after + unsure
-        wanted = np.clip((here - intercept) / t, before, after)
-        slope = np.minimum(wanted, after - 2.0 * unsure)
-        beyond = np.maximum(before + 2.0 * unsure - slope, 0.0) * t
-        between = (after - before) * t * math.expm1(step)
-        return slope, here - slope * t - beyond - between - 4.0 * rounding
+        height, middle, before, after = self._value_and_chord_slopes(t, step)
+        rounding = _OWN_ERROR * (np.abs(height) + np.abs(middle) * t + t)
+        slope_error = 4.0 * rounding / (step * t)
+        before, after = before - slope_error, after + slope_error
+        best_slope = np.clip((height - intercept) / t, before, after)
+        slope = np.minimum(best_slope, after - 2.0 * slope_error)
+        left_excess = np.maximum(before + 2.0 * slope_error - slope, 0.0) * t
+        gap = (after - before) * t * math.expm1(step)
+        return slope, height - slope * t - left_excess - gap - 4.0 * rounding
 
 
 ConvexCurve = SmoothCurve | HockeyStickCurve | FiniteDifferenceCurve
@@ -218,9 +218,9 @@ def tangent_line(curve: ConvexCurve, t: Floats) -> tuple[Floats, Floats]:
     return (curve.value(t) - intercept) / t, intercept
 
 
-def _sum_rounded_down(one: float, other: Floats) -> Floats:
-    """one + other, rounded down."""
-    return one + other - _DOWN * (one + np.abs(other))
+def _sum_rounded_down(first: float, second: Floats) -> Floats:
+    """first + second, rounded down."""
+    return first + second - _DOWN * (first + np.abs(second))
 
 
 SMOOTH: dict[str, SmoothCurve] = {
@@ -314,8 +314,8 @@ def curve_of_divergence(f: FDivergence) -> ConvexCurve:
 
 def _built_in_parameter_or_none(f: FDivergence, stem: str) -> float | None:
     """The number in the name of a built-in divergence of that name; None for a user's f of any name."""
-    found, _, parameter = f.name.partition(":")
+    family, _, parameter = f.name.partition(":")
     try:
-        return float(parameter) if found == stem and f == divergence(f.name) else None
+        return float(parameter) if family == stem and f == divergence(f.name) else None
     except DiscreetError:
         return None

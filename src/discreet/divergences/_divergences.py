@@ -203,17 +203,17 @@ def _read_nonnegative_entries(name: str, values: ArrayLike) -> FloatArray:
         RuntimeError,
     ) as cause:  # torch's, for a tensor that records gradients
         raise DiscreetError(f"{name} is not an array of real numbers: {cause}") from cause
-    good = (entries >= 0) & (entries < np.inf)
-    if not good.all():
-        where = tuple(int(i) for i in np.argwhere(~good)[0])
-        label = f"{name}[{', '.join(map(str, where))}]" if where else name
-        raise DiscreetError(f"{label} = {entries[where]:g} is not in {NON_NEGATIVE}")
+    valid = (entries >= 0) & (entries < np.inf)
+    if not valid.all():
+        index = tuple(int(i) for i in np.argwhere(~valid)[0])
+        label = f"{name}[{', '.join(map(str, index))}]" if index else name
+        raise DiscreetError(f"{label} = {entries[index]:g} is not in {NON_NEGATIVE}")
     return entries
 
 
 def _align_labelled_laws(p: LawLike, q: LawLike) -> tuple[FloatArray, FloatArray]:
-    in_place_p, in_place_q = align_laws(p, q)
-    first, second = _read_nonnegative_entries("p", in_place_p), _read_nonnegative_entries("q", in_place_q)
+    ordered_p, ordered_q = align_laws(p, q)
+    first, second = _read_nonnegative_entries("p", ordered_p), _read_nonnegative_entries("q", ordered_q)
     if first.ndim == 0 or first.shape[-1:] != second.shape[-1:]:
         raise _error_for_different_shapes(first, second)
     return _broadcast_laws(first, second)
@@ -356,14 +356,14 @@ class RenyiDivergence(FDivergence):
 
     def __call__(self, p: LawLike, q: LawLike, *, weights: ArrayLike | None = None) -> float | FloatArray:
         """The divergence of distributions over the last axis, as for `FDivergence`."""
-        found = np.asarray(self.alpha(p, q, weights=weights))
+        alpha_values = np.asarray(self.alpha(p, q, weights=weights))
         first, second = _align_labelled_laws(p, q)
         nodes = _read_node_weights(weights, first.shape[-1])
         with np.errstate(divide="ignore", invalid="ignore"):
             terms = self.order * np.log(first) + (1.0 - self.order) * np.log(second)
             terms = terms if nodes is None else terms + np.log(nodes)
         terms[(first == 0.0) | np.isnan(terms)] = -np.inf  # 0^a q^(1-a) = 0
-        return _float_or_array(self._renyi_from_alpha(found, np.logaddexp.reduce(terms, axis=-1)))
+        return _float_or_array(self._renyi_from_alpha(alpha_values, np.logaddexp.reduce(terms, axis=-1)))
 
     def chord_at_one(self, below: float, above: float, *, low: float | None = None) -> float:
         """The same function of the height at 1 of the chord of the alpha generator: the paper's risk."""
@@ -374,15 +374,15 @@ class RenyiDivergence(FDivergence):
         at_high = math.log(below) + self.order * math.log1p(above)
         at_low = math.log(above) + self.order * log_of_end
         log_sum = np.logaddexp(at_high, at_low) - math.log(below + above)
-        found = self.alpha.chord_at_one(below, above, low=low)
-        return float(self._renyi_from_alpha(np.asarray(found), np.asarray(log_sum)))
+        chord = self.alpha.chord_at_one(below, above, low=low)
+        return float(self._renyi_from_alpha(np.asarray(chord), np.asarray(log_sum)))
 
-    def _renyi_from_alpha(self, found: FloatArray, log_sum: FloatArray) -> FloatArray:
-        """log(1 + a (a-1) found)/(a - 1) where that keeps its digits; elsewhere from `log_sum`, since the sum may overflow."""
+    def _renyi_from_alpha(self, alpha_values: FloatArray, log_sum: FloatArray) -> FloatArray:
+        """log(1 + a (a-1) alpha_values)/(a - 1) where that keeps its digits; elsewhere from `log_sum`, since the sum may overflow."""
         with np.errstate(all="ignore"):  # on overflow log_sum is used
-            grown = self.order * (self.order - 1.0) * found
-            near = np.abs(grown) <= 0.5
-            values = np.where(near, np.log1p(np.where(near, grown, 0.0)), log_sum) / (self.order - 1.0)
+            growth = self.order * (self.order - 1.0) * alpha_values
+            is_small = np.abs(growth) <= 0.5
+            values = np.where(is_small, np.log1p(np.where(is_small, growth, 0.0)), log_sum) / (self.order - 1.0)
         return np.asarray(np.maximum(values, 0.0))
 
 
@@ -411,7 +411,7 @@ _NAMED = {d.name: d for d in (kl, reverse_kl, tv, hellinger, chi2, jensen_shanno
 _FAMILIES: dict[str, Callable[[float], FDivergence]] = {"alpha": alpha, "hockey_stick": hockey_stick, "renyi": renyi}
 _ALIASES = {
     "kullback_leibler": "kl",
-    "relative_entropy_terms": "kl",
+    "relative_entropy": "kl",
     "total_variation": "tv",
     "total_variation_distance": "tv",
     "squared_hellinger": "hellinger",

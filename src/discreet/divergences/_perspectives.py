@@ -22,10 +22,10 @@ _GRID = 2.0 ** np.linspace(-20.0, 20.0, 641)  # holds 1 exactly
 
 def log_of_ratio(p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
     """log(p/q), exact near p = q and free of overflow: mantissas and exponents are divided apart."""
-    grown = difference / q
+    growth = difference / q
     (mantissa_p, exponent_p), (mantissa_q, exponent_q) = np.frexp(p), np.frexp(q)
-    apart = np.log(mantissa_p / mantissa_q) + (exponent_p - exponent_q) * math.log(2)
-    return np.where(np.abs(grown) <= 0.5, np.log1p(grown), apart)
+    split_log = np.log(mantissa_p / mantissa_q) + (exponent_p - exponent_q) * math.log(2)
+    return np.where(np.abs(growth) <= 0.5, np.log1p(growth), split_log)
 
 
 def difference_over_sum(p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
@@ -56,10 +56,10 @@ class PowerPerspective:
         from scipy.special import exprel  # imported here because it is slow
 
         t, exponent = difference / q, (self.order - 1.0) * log_of_ratio(p, q, difference)
-        grown = np.where(exponent < 600.0, p * exprel(exponent), np.exp(np.log(p) + exponent - np.log(exponent)))
-        values = np.asarray((log_of_ratio(p, q, difference) * grown - difference) / self.order)
-        near = np.abs(t) * max(1.0, self.order) <= 0.125  # where that cancels, and the series does not
-        values[near] = q[near] * alpha_generator_series(t[near], self.order)
+        growth = np.where(exponent < 600.0, p * exprel(exponent), np.exp(np.log(p) + exponent - np.log(exponent)))
+        values = np.asarray((log_of_ratio(p, q, difference) * growth - difference) / self.order)
+        is_near = np.abs(t) * max(1.0, self.order) <= 0.125  # where that cancels, and the series does not
+        values[is_near] = q[is_near] * alpha_generator_series(t[is_near], self.order)
         return values
 
 
@@ -71,8 +71,8 @@ class HockeyStickPerspective:
 
     def __call__(self, p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
         side = -1.0 if self.gamma < 1 else 1.0
-        apart = difference if self.gamma == 1 else p - self.gamma * q
-        return np.maximum(side * apart, 0.0)
+        excess = difference if self.gamma == 1 else p - self.gamma * q
+        return np.maximum(side * excess, 0.0)
 
 
 def relative_entropy_terms(p: FloatArray, q: FloatArray) -> FloatArray:
@@ -103,11 +103,11 @@ def jensen_shannon_terms(p: FloatArray, q: FloatArray, difference: FloatArray) -
 
 def kl_generator_at_one_plus(t: FloatArray) -> FloatArray:
     """k(t) = (1 + t) log(1 + t) - t on [-1, 1]."""
-    grown = 1.0 + t
+    base = 1.0 + t
     with np.errstate(divide="ignore", invalid="ignore"):
-        values = np.where(grown > 0.0, grown * np.log1p(t), 0.0) - t  # 0 log 0 = 0
-    near = np.abs(t) <= 0.125
-    values[near] = alpha_generator_series(t[near], 1.0)
+        values = np.where(base > 0.0, base * np.log1p(t), 0.0) - t  # 0 log 0 = 0
+    is_near = np.abs(t) <= 0.125
+    values[is_near] = alpha_generator_series(t[is_near], 1.0)
     return values
 
 
@@ -170,10 +170,10 @@ def refuse_unless_convex_generator(f: Function) -> None:
     )
 
 
-def _refuse_flagged_generator_values(bad: NDArray[np.bool_], x: FloatArray, values: FloatArray, why: str) -> None:
+def _refuse_flagged_generator_values(bad: NDArray[np.bool_], x: FloatArray, values: FloatArray, problem: str) -> None:
     if bad.any():
         first = int(np.argmax(bad))
-        raise DiscreetError(f"f({x[first]:g}) = {values[first]:g} {why}")
+        raise DiscreetError(f"f({x[first]:g}) = {values[first]:g} {problem}")
 
 
 def limit_of_sequence(name: str, values: FloatArray) -> float:

@@ -33,7 +33,7 @@ MOST_CELLS = 2**40
 _APART = 4.0  # least width of a cell, in spacings of floats
 _LARGEST = float(np.finfo(np.float64).max)
 _ORDINARY = 1e-200  # least length of an interval without subnormal cells
-_FINITE = Range(-math.inf, math.inf, low_open=True, high_open=True)
+FINITE = Range(-math.inf, math.inf, low_open=True, high_open=True)
 _PUBLIC = "bounds are public: take them from what the quantity can be, not from the data"
 
 
@@ -85,10 +85,10 @@ class CellDomain(Domain[float]):
     def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
         """The cell of every value; one in no cell is an error that names the first few."""
         values = as_flat_points(records)
-        found = self.find_cells(values)
-        if (found < 0).any():
-            raise DiscreetError(self._values_outside_message(values[found < 0]))
-        return found
+        cells = self.find_cells(values)
+        if (cells < 0).any():
+            raise DiscreetError(self._values_outside_message(values[cells < 0]))
+        return cells
 
     def _values_outside_message(self, values: NDArray[np.float64]) -> str:
         return f"records hold {values[0]:g}, which lies in no cell: they reach from {self.edges[0]:g} to {self.edges[-1]:g}"
@@ -99,8 +99,8 @@ class CellDomain(Domain[float]):
 
     def _samples_of_outcomes(self, numbers: NDArray[np.int64]) -> float | NDArray[np.float64]:
         """The middles of the cells; a float for a 0-d array."""
-        found = self.values[numbers]
-        return found if found.ndim else float(found)
+        middles = self.values[numbers]
+        return middles if middles.ndim else float(middles)
 
     def outcome_numbers_of_labels(self, labels: Iterable[Any]) -> NDArray[np.int64]:
         """The numbers of cells: a dict calls a cell by its number, since two values may lie in one."""
@@ -130,8 +130,8 @@ class Interval(CellDomain):
     cells: int = field(kw_only=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "low", _FINITE.check("low", self.low, _PUBLIC))
-        object.__setattr__(self, "high", _FINITE.check("high", self.high, _PUBLIC))
+        object.__setattr__(self, "low", FINITE.check("low", self.low, _PUBLIC))
+        object.__setattr__(self, "high", FINITE.check("high", self.high, _PUBLIC))
         object.__setattr__(self, "cells", check_count("cells", self.cells, most=MOST_CELLS))
         bounds = f"bounds {self.low:g} and {self.high:g}"
         if not self.low < self.high:
@@ -164,9 +164,8 @@ class Interval(CellDomain):
         """The cells + 1 ends of the cells, in order."""
         if _ORDINARY < self._length < 1.0 / _ORDINARY:
             return _as_read_only(np.linspace(self.low, self.high, self.cells + 1))
-        starts = self.points_at_positions_in_cells(
-            np.arange(self.cells), 0.0
-        )  # computed without overflow or loss of digits
+        # computed without overflow or loss of digits
+        starts = self.points_at_positions_in_cells(np.arange(self.cells), 0.0)
         return _as_read_only(np.append(starts, self.high))
 
     def find_cells(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -182,13 +181,13 @@ class Interval(CellDomain):
 
     def cell_numbers_of_values(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """The cell of each value, which lies in [low, high]."""
-        places = np.floor((values - self.low) * self.inverse_length * self.cells)
-        return np.clip(places, 0, self.cells - 1).astype(np.int64)
+        cells = np.floor((values - self.low) * self.inverse_length * self.cells)
+        return np.clip(cells, 0, self.cells - 1).astype(np.int64)
 
     def _samples_of_outcomes(self, numbers: NDArray[np.int64]) -> float | NDArray[np.float64]:
         """The middles of the cells; a float for a 0-d array."""
-        found = self.points_at_positions_in_cells(numbers, 0.5)
-        return found if found.ndim else float(found)
+        middles = self.points_at_positions_in_cells(numbers, 0.5)
+        return middles if middles.ndim else float(middles)
 
     def points_at_positions_in_cells(
         self, numbers: NDArray[np.int64], place: float | NDArray[np.float64]
@@ -204,16 +203,21 @@ class Interval(CellDomain):
 
 def as_flat_points(records: Any, name: str = "records") -> NDArray[np.float64]:
     """Numbers as a new flat array; NaN and other values are errors."""
-    given = records if isinstance(records, np.ndarray) else records_as_list(records)
+    entries = records if isinstance(records, np.ndarray) else records_as_list(records)
     try:
-        found = np.asarray(given).ravel()
-        if found.dtype.kind == "O":  # may contain whole numbers of more than 64 bits
-            found = np.array([math.nan if number is None else number * 1.0 for number in found])
-        if found.dtype.kind not in "fiu":
+        array = np.asarray(entries)
+        if not isinstance(records, np.ndarray) and _holds_truth_values(entries, array.ndim):
+            raise TypeError
+        array = array.ravel()
+        if array.dtype.kind == "O":  # may contain whole numbers of more than 64 bits
+            if not all(number is None or _is_number(number) for number in array):
+                raise TypeError
+            array = np.array([math.nan if number is None else float(number) for number in array])
+        if array.dtype.kind not in "fiu":
             raise TypeError
     except (TypeError, ValueError, OverflowError):
         raise DiscreetError(f"{name} is not a list of numbers; pass one value for each") from None
-    values = found.astype(np.float64)
+    values = array.astype(np.float64)
     if np.isnan(values).any():
         raise DiscreetError(f"{name} holds NaN; drop what has no value first")
     return values
@@ -227,13 +231,26 @@ def records_as_floats_or_nan(records: Any) -> NDArray[np.float64]:
 def whole_floats_as_integers(records: Iterable[Any]) -> list[Any]:
     """The records; floats that are whole numbers as integers, which JSON and tables with gaps do not tell apart."""
     return [
-        int(each) if isinstance(each, (float, np.floating)) and math.isfinite(each) and each == int(each) else each
-        for each in records_as_list(records)
+        int(record)
+        if isinstance(record, (float, np.floating)) and math.isfinite(record) and record == int(record)
+        else record
+        for record in records_as_list(records)
     ]
 
 
+def _is_number(record: Any) -> bool:
+    """Whether a record is a number. A truth value is none, on a device and in a table alike."""
+    return isinstance(record, (Real, Decimal, np.floating)) and not isinstance(record, (bool, np.bool_))
+
+
+def _holds_truth_values(entries: Any, depth: int) -> bool:
+    """Whether a list, or lists of that depth, hold truth values, which numpy takes for 0 and 1 beside numbers."""
+    flat = entries if depth == 1 else np.asarray(entries, dtype=object).ravel()
+    return not {bool, np.bool_}.isdisjoint(map(type, flat))
+
+
 def _record_as_float_or_nan(record: Any) -> float:
-    if isinstance(record, (bool, np.bool_)) or not isinstance(record, (Real, Decimal, np.floating)):
+    if not _is_number(record):
         return math.nan
     number: Any = record
     try:
@@ -247,8 +264,8 @@ def _record_as_float_or_nan(record: Any) -> float:
 def cell_names(edges: NDArray[np.float64]) -> list[str]:
     """ "low to high" of every cell between increasing edges."""
     digits = max(0, 2 - math.floor(math.log10(float(np.diff(edges).min()))))
-    spelled = [f"{end:.{digits}f}" if digits < 12 and abs(end) < 1e12 else f"{end:.6g}" for end in edges.tolist()]
-    return [f"{low} to {high}" for low, high in itertools.pairwise(spelled)]
+    texts = [f"{end:.{digits}f}" if digits < 12 and abs(end) < 1e12 else f"{end:.6g}" for end in edges.tolist()]
+    return [f"{low} to {high}" for low, high in itertools.pairwise(texts)]
 
 
 def cell_middles(edges: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -221,10 +221,10 @@ def fit_coding_to_column(coding: Coding, column: str, kind: pl.DataType, *, agre
 def _fit_labels_to_column(
     coding: Coding, labels: tuple[Any, ...], column: str, kind: pl.DataType, *, agreed: bool
 ) -> Coding:
-    texts = isinstance(labels[0], str)
-    if not texts and kind.is_integer():
+    are_texts = isinstance(labels[0], str)
+    if not are_texts and kind.is_integer():
         return coding
-    if texts:
+    if are_texts:
         if kind in (pl.String, pl.Categorical, pl.Enum) or (agreed and kind.is_integer()):
             return coding
         if kind.is_integer():
@@ -232,7 +232,7 @@ def _fit_labels_to_column(
             return replace(
                 coding, domain=Labels(tuple(_text_label_as_integer(label, column) for label in labels)), other=other
             )
-    what = "texts" if texts else "integers"
+    what = "texts" if are_texts else "integers"
     raise DiscreetError(
         f"column {column!r} holds {kind} values but the labels are {what}; write its values as the labels are written (1, not 1.0)"
     )
@@ -251,9 +251,9 @@ def outcome_codes_expression(coding: Coding, column: str) -> pl.Expr:
         case Labels(labels) if isinstance(labels[0], str):
             code = value.cast(pl.String).cast(pl.Enum(list(labels)), strict=False).to_physical().cast(pl.UInt32)
         case Labels(labels):
-            known = pl.Series(labels, dtype=pl.Int64)
+            keys = pl.Series(labels, dtype=pl.Int64)
             code = value.cast(pl.Int64, strict=False).replace_strict(
-                known, pl.arange(len(labels), eager=True, dtype=pl.UInt32), default=None
+                keys, pl.arange(len(labels), eager=True, dtype=pl.UInt32), default=None
             )
         case (
             Interval() as interval
@@ -278,22 +278,22 @@ def outcome_codes_expression(coding: Coding, column: str) -> pl.Expr:
 def _cell_or_misfit_mark_expression(coding: Coding, value: pl.Expr, low: float, high: float, cell: pl.Expr) -> pl.Expr:
     """The cell numbers of values; values beyond an end are marked with that end if they are to go there."""
     below, above = (MARK_BELOW, MARK_ABOVE) if coding.other == NEAREST else (MARK_OUTSIDE, MARK_OUTSIDE)
-    past = (
+    mark = (
         pl.when(value.is_nan())
         .then(_misfit_mark_as_expression(MARK_NAN))
         .when(value < low)
         .then(_misfit_mark_as_expression(below))
     )
-    inside = past.when(value > high).then(_misfit_mark_as_expression(above)).when(value.is_not_null())
-    return codes_or_misfit_marks_expression(value, inside.then(cell.cast(pl.UInt32, strict=False)))
+    code = mark.when(value > high).then(_misfit_mark_as_expression(above)).when(value.is_not_null())
+    return codes_or_misfit_marks_expression(value, code.then(cell.cast(pl.UInt32, strict=False)))
 
 
 def _cell_numbers_expression(coding: Coding, value: pl.Expr, line: CellDomain) -> pl.Expr:
     """The numbers of values' cells, found as the domain itself finds them; nothing for one between cells, unless it goes to the nearest."""
 
     def find_cell_numbers(values: pl.Series) -> pl.Series:
-        given = values.fill_null(math.nan).to_numpy()
-        cells = line.cell_numbers_of_values(given) if coding.other == NEAREST else line.find_cells(given)
+        floats = values.fill_null(math.nan).to_numpy()
+        cells = line.cell_numbers_of_values(floats) if coding.other == NEAREST else line.find_cells(floats)
         return pl.Series(values.name, cells, dtype=pl.Int64)
 
     return value.map_batches(find_cell_numbers, return_dtype=pl.Int64, is_elementwise=True)
@@ -325,11 +325,11 @@ def resolve_and_count_misfit_marks(
     """Outcomes with their marks resolved (MISSING: left out; LISTED: left out, but not its client), and the number of marks."""
     if not outcomes.size or outcomes.max() < FIRST_MARK:
         return outcomes, MisfitCounts()
-    left_out = int(MARK_LISTED if coding.lenient else MARK_MISSING)
-    outside_to = left_out if coding.outcome_for_values_outside is None else coding.outcome_for_values_outside
-    missing_to = outside_to if coding.nulls == "other" else left_out
+    dropped_to = int(MARK_LISTED if coding.lenient else MARK_MISSING)
+    outside_to = dropped_to if coding.outcome_for_values_outside is None else coding.outcome_for_values_outside
+    missing_to = outside_to if coding.nulls == "other" else dropped_to
     first, last = coding.domain.first_and_last_cell if isinstance(coding.domain, CellDomain) else (0, 0)
-    becomes = {
+    outcome_of_mark = {
         MARK_MISSING: missing_to,
         MARK_NAN: missing_to,
         MARK_UNREADABLE: missing_to,
@@ -337,10 +337,10 @@ def resolve_and_count_misfit_marks(
         MARK_BELOW: first,
         MARK_ABOVE: last,
     }
-    found, counts = outcomes.copy(), {}
-    for mark, outcome in becomes.items():
-        marked = outcomes == mark
-        counts[mark] = int(np.count_nonzero(marked))
-        found[marked] = outcome
+    resolved, counts = outcomes.copy(), {}
+    for mark, outcome in outcome_of_mark.items():
+        mask = outcomes == mark
+        counts[mark] = int(np.count_nonzero(mask))
+        resolved[mask] = outcome
     outside = counts[MARK_OUTSIDE] + counts[MARK_BELOW] + counts[MARK_ABOVE]
-    return found, MisfitCounts(counts[MARK_MISSING], counts[MARK_NAN], counts[MARK_UNREADABLE], outside)
+    return resolved, MisfitCounts(counts[MARK_MISSING], counts[MARK_NAN], counts[MARK_UNREADABLE], outside)

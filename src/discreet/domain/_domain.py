@@ -142,8 +142,8 @@ class Domain(ABC, Generic[Outcome]):
 
     def _samples_of_outcomes(self, numbers: NDArray[np.int64]) -> Outcome | NDArray[Any]:
         """The sample of each outcome; a single one for a 0-d array. By default outcomes are their numbers."""
-        found: NDArray[Any] | Any = numbers if numbers.ndim else int(numbers)
-        return found
+        samples: NDArray[Any] | Any = numbers if numbers.ndim else int(numbers)
+        return samples
 
     def outcome_numbers_of_labels(self, labels: Iterable[Any]) -> NDArray[np.int64]:
         """The outcome numbers of the keys of a dict or a Series: labels, or the numbers of outcomes."""
@@ -214,26 +214,26 @@ class Numbers(Domain[int]):
 
     def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
         """The records themselves, if they are whole numbers from 0 to size - 1; others are an error that names the first few."""
-        found = self.find_numbers(given := records if isinstance(records, np.ndarray) else records_as_list(records))
-        if found.min(initial=0) < 0:
-            outside = [record for record, number in zip(records_as_list(given), found, strict=True) if number < 0]
-            true = (
+        numbers = self.find_numbers(entries := records if isinstance(records, np.ndarray) else records_as_list(records))
+        if numbers.min(initial=0) < 0:
+            outside = [record for record, number in zip(records_as_list(entries), numbers, strict=True) if number < 0]
+            hint = (
                 "; for booleans take Simplex([False, True])"
                 if any(isinstance(r, (bool, np.bool_)) for r in outside)
                 else ""
             )
             raise DiscreetError(
-                f"unknown outcomes: {first_few_as_text(outside)}; outcomes are the numbers 0 to {self.size - 1}{true}"
+                f"unknown outcomes: {first_few_as_text(outside)}; outcomes are the numbers 0 to {self.size - 1}{hint}"
             )
-        return found
+        return numbers
 
     def find_numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
         """The records themselves, -1 for what is no whole number from 0 to size - 1."""
         if isinstance(records, np.ndarray) and records.ndim == 1 and records.dtype.kind in "iu":
-            found = np.full(len(records), -1, dtype=np.int64)  # at once: there may be millions
+            numbers = np.full(len(records), -1, dtype=np.int64)  # at once: there may be millions
             inside = (records >= 0) & (records < self.size)
-            found[inside] = records[inside]
-            return found
+            numbers[inside] = records[inside]
+            return numbers
         return np.array(
             [
                 record if _is_whole_number(record) and 0 <= record < self.size else -1
@@ -251,17 +251,17 @@ class Numbers(Domain[int]):
 def _require_outcome_numbers(numbers: Any, size: int) -> NDArray[np.int64]:
     """The numbers as an array, if each is that of an outcome; -1 would count from the end."""
     try:
-        found = np.asarray(numbers)
+        array = np.asarray(numbers)
     except (TypeError, ValueError):  # lists of several lengths
-        found = np.asarray(None)
+        array = np.asarray(None)
     fix = f"pass whole numbers from 0 to {size - 1}"
-    if found.dtype.kind not in "iu":
-        if found.size == 0:
-            return found.astype(np.int64)
+    if array.dtype.kind not in "iu":
+        if array.size == 0:
+            return array.astype(np.int64)
         raise DiscreetError(f"numbers is not an array of outcome numbers; {fix}")
-    if found.size and (found.min() < 0 or found.max() >= size):
-        raise DiscreetError(f"numbers reach from {found.min()} to {found.max()}, beyond the outcomes; {fix}")
-    return found
+    if array.size and (array.min() < 0 or array.max() >= size):
+        raise DiscreetError(f"numbers reach from {array.min()} to {array.max()}, beyond the outcomes; {fix}")
+    return array
 
 
 def _is_whole_number(record: Any) -> bool:
@@ -298,21 +298,21 @@ def read_json_number(digits: str) -> float:
 
     It is read like its canonical form, for every spelling: 3.0 and 3e0 have the form 3, and are the whole number.
     """
-    held = float(digits)
-    if math.isinf(held):
+    number = float(digits)
+    if math.isinf(number):
         raise DiscreetError("the agreement holds a number that no 64-bit float does")
-    return int(held) if held.is_integer() and abs(held) < 10**_PLAIN_TO else held
+    return int(number) if number.is_integer() and abs(number) < 10**_PLAIN_TO else number
 
 
 def json_hook_refusing_repeated_fields(what: str) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
     """A hook for readers of JSON: objects, and an error for a repeated field, since readers would differ on which one counts."""
 
     def fields_without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
+        fields = dict(pairs)
+        if len(fields) != len(pairs):
             (repeated, _), *_ = Counter(name for name, _ in pairs).most_common(1)
             raise DiscreetError(f"{what} gives {repeated!r} twice")
-        return found
+        return fields
 
     return fields_without_repetition
 
@@ -325,18 +325,18 @@ def sha256_digest(content: bytes) -> str:
 def _iterate_canonical_json_pieces(value: Any) -> Iterator[str]:
     match value:
         case dict():
-            before = "{"
+            separator = "{"
             for name in sorted(value, key=lambda name: name.encode("utf-16-be")):
-                yield before + _json_string(name) + ":"
+                yield separator + _json_string(name) + ":"
                 yield from _iterate_canonical_json_pieces(value[name])
-                before = ","
+                separator = ","
             yield "}" if value else "{}"
         case list() | tuple():
-            before = "["
-            for each in value:
-                yield before
-                yield from _iterate_canonical_json_pieces(each)
-                before = ","
+            separator = "["
+            for entry in value:
+                yield separator
+                yield from _iterate_canonical_json_pieces(entry)
+                separator = ","
             yield "]" if value else "[]"
         case str():
             yield _json_string(value)
@@ -354,23 +354,23 @@ def _json_string(text: str) -> str:
 def _number_as_json(number: float) -> str:
     """Number::toString of ECMAScript: the shortest digits that read back, plain from 1e-6 to below 1e21."""
     try:
-        held = float(number)
+        nearest = float(number)
     except OverflowError:
-        held = float("nan")
-    if held != number:
+        nearest = float("nan")
+    if nearest != number:
         if isinstance(number, int):
             raise DiscreetError(
                 f"{number if abs(number) < 10**30 else 'a number of many digits'} is not a 64-bit float, so not every reader of an "
                 "agreement could distinguish it from its neighbours; write it as a text"
             )
         raise ValueError
-    sign, digits, exponent = decimal.Decimal(repr(held)).normalize(_DIGITS).as_tuple()
+    sign, digits, exponent = decimal.Decimal(repr(nearest)).normalize(_DIGITS).as_tuple()
     if not isinstance(exponent, int):
         raise ValueError  # an infinity
-    shown = "".join(map(str, digits))
-    if shown == "0":
+    text = "".join(map(str, digits))
+    if text == "0":
         return "0"
-    return ("-" if sign else "") + _decimal_text_of_digits(shown, len(shown) + exponent)
+    return ("-" if sign else "") + _decimal_text_of_digits(text, len(text) + exponent)
 
 
 def _decimal_text_of_digits(digits: str, point: int) -> str:

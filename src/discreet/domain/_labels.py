@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from discreet._base.labelled import iterates_over_column_names, unbox_arrow_column
 from discreet._base.showing import with_short_repr
-from discreet.domain._cells import Interval
+from discreet.domain._cells import FINITE, Interval
 from discreet.domain._domain import (
     LARGEST_VALUE,
     VERSION,
@@ -33,7 +33,7 @@ from discreet.domain._domain import (
     records_as_list,
     sha256_digest,
 )
-from discreet.errors import DiscreetError, Range, check_count
+from discreet.errors import DiscreetError, check_count
 
 _UNSEEN = re.compile(  # invisible letters and marks; format characters have a category of their own
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
@@ -41,17 +41,17 @@ _UNSEEN = re.compile(  # invisible letters and marks; format characters have a c
 _DECIMAL = re.compile(r"-?[0-9]{1,30}([.][0-9]{1,30})?")
 
 
-def read_date(name: str, given: Any) -> date:
+def read_date(name: str, day: Any) -> date:
     """A date, or a text of one; an error that names it otherwise."""
-    if isinstance(given, date) and not isinstance(given, datetime):
-        return given
+    if isinstance(day, date) and not isinstance(day, datetime):
+        return day
     try:
-        found = date.fromisoformat(given)
+        reading = date.fromisoformat(day)
     except (TypeError, ValueError):
-        found = None
-    if found is None or found.isoformat() != given:
-        raise DiscreetError(f"{name} = {given!r} is no date; write it as 2026-11-17")
-    return found
+        reading = None
+    if reading is None or reading.isoformat() != day:
+        raise DiscreetError(f"{name} = {day!r} is no date; write it as 2026-11-17")
+    return reading
 
 
 @with_short_repr
@@ -92,8 +92,8 @@ class Labels(Domain[Outcome]):
         Raises:
             DiscreetError: for what is no date, and where the last day comes before the first.
         """
-        start, many = read_date("first", first).toordinal(), cls.count_days(first, last)
-        return Labels(date.fromordinal(day).isoformat() for day in range(start, start + many))
+        start, count = read_date("first", first).toordinal(), cls.count_days(first, last)
+        return Labels(date.fromordinal(day).isoformat() for day in range(start, start + count))
 
     @staticmethod
     def count_days(first: str | date, last: str | date) -> int:
@@ -118,11 +118,14 @@ class Labels(Domain[Outcome]):
     def first_day(self) -> date | None:
         """The first day, if the labels are consecutive days as `days` writes them; otherwise None."""
         first, last = self.labels[0], self.labels[-1]
+        if not (isinstance(first, str) and isinstance(last, str)):
+            return None
         try:
-            days = Labels.days(first, last) if isinstance(first, str) and isinstance(last, str) else None
+            if Labels.count_days(first, last) != self.size:  # before they are listed: there may be millions
+                return None
         except DiscreetError:
             return None
-        return date.fromisoformat(str(first)) if days is not None and days.labels == self.labels else None
+        return date.fromisoformat(first) if Labels.days(first, last).labels == self.labels else None
 
     @property
     def size(self) -> int:
@@ -148,34 +151,34 @@ class Labels(Domain[Outcome]):
     @cached_property
     def look_alikes(self) -> tuple[Outcome, Outcome] | None:
         """The first two labels that people may confuse: they differ only in case, width, spaces or invisible characters."""
-        seen: dict[str, Outcome] = {}
+        earlier: dict[str, Outcome] = {}
         for label in self.labels:
-            first = seen.setdefault(_text_without_invisible_differences(str(label)), label)
+            first = earlier.setdefault(_text_without_invisible_differences(str(label)), label)
             if first is not label:
                 return first, label
         return None
 
     def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
         """The outcome number of every label; an unknown label is an error that names the first few."""
-        given = records_as_list(records)
-        found = self.find_numbers(given)
-        unknown = [record for record, number in zip(given, found, strict=True) if number < 0]
+        entries = records_as_list(records)
+        numbers = self.find_numbers(entries)
+        unknown = [record for record, number in zip(entries, numbers, strict=True) if number < 0]
         if any(isinstance(record, (list, dict, set, np.ndarray)) for record in unknown):
             raise DiscreetError("records is not a list of single labels; pass one label for each record")
         if unknown:
             raise DiscreetError(
                 f"unknown labels: {first_few_as_text(unknown)}; the domain is public and fixed, extend it or map them"
             )
-        return found
+        return numbers
 
     def find_numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
         """The outcome number of every label, -1 for what is no label."""
-        given, index = records_as_list(records), self.index
+        entries, index = records_as_list(records), self.index
         try:
-            found = [index.get(record, -1) for record in given]
+            numbers = [index.get(record, -1) for record in entries]
         except TypeError:  # some cannot be looked up: a list, a dict
-            found = [index.get(record, -1) if _is_hashable_record(record) else -1 for record in given]
-        return np.array(found, dtype=np.int64)
+            numbers = [index.get(record, -1) if _is_hashable_record(record) else -1 for record in entries]
+        return np.array(numbers, dtype=np.int64)
 
     def _samples_of_outcomes(self, numbers: NDArray[np.int64]) -> Outcome | NDArray[Any]:
         """Outcome numbers as labels; one label for a 0-d array."""
@@ -224,20 +227,20 @@ def labels_as_tuple(labels: Any, argument: str) -> tuple[Any, ...]:
         what = "has no order" if isinstance(labels, (set, frozenset)) else "is more than a list of labels"
         raise DiscreetError(f"{argument} = a {type(labels).__name__} {what}; pass a list, each outcome once")
     try:
-        found = tuple(map(_as_python_value, list(unbox_arrow_column(labels))))
+        entries = tuple(map(_as_python_value, list(unbox_arrow_column(labels))))
     except TypeError:
         raise DiscreetError(f"{argument} = {labels!r} is not a list of labels") from None
-    if not found:
+    if not entries:
         raise DiscreetError(f"{argument} is empty; a law needs at least one outcome")
-    return found
+    return entries
 
 
 def is_number_or_number_text(label: Any) -> bool:
     """Whether a label is a number, or a text of one, for use in statistics."""
     if isinstance(label, str):
         return _DECIMAL.fullmatch(label) is not None
-    plain = label.item() if isinstance(label, np.generic) else label
-    return isinstance(plain, (int, float)) and not isinstance(plain, bool) and abs(plain) <= LARGEST_VALUE
+    number = label.item() if isinstance(label, np.generic) else label
+    return isinstance(number, (int, float)) and not isinstance(number, bool) and abs(number) <= LARGEST_VALUE
 
 
 def _as_python_value(label: Any) -> Any:
@@ -270,10 +273,10 @@ def _text_without_invisible_differences(text: str) -> str:
     if text.isascii() and text.isprintable():
         return " ".join(text.casefold().split())
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    drawn = "".join(
+    visible = "".join(
         character for character in folded if unicodedata.category(character) not in ("Cf", "Cc") or character.isspace()
     )
-    return " ".join(_UNSEEN.sub("", drawn).split())
+    return " ".join(_UNSEEN.sub("", visible).split())
 
 
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")
@@ -377,7 +380,6 @@ def as_domain(given: Any, argument: str = "domain") -> Domain:
 
 
 DOMAIN_FIELDS = ("size", "labels", "interval")
-_FINITE = Range(-math.inf, math.inf, low_open=True, high_open=True)
 
 
 def domain_from_terms(fields: Mapping[str, Any], where: str, version: int = VERSION) -> Domain:
@@ -404,7 +406,7 @@ def _read_interval_bounds(interval: Any, where: str) -> tuple[float, float]:
     """(low, high), checked."""
     if not (isinstance(interval, (list, tuple)) and len(interval) == 2):
         raise DiscreetError(f"{where}.interval = {interval!r} is not [low, high] with low < high")
-    low, high = (_FINITE.check(f"{where}.interval[{place}]", end) for place, end in enumerate(interval))
+    low, high = (FINITE.check(f"{where}.interval[{index}]", end) for index, end in enumerate(interval))
     if not low < high:
         raise DiscreetError(f"{where}.interval = [{low:g}, {high:g}] is not [low, high] with low < high")
     return low, high
@@ -412,18 +414,18 @@ def _read_interval_bounds(interval: Any, where: str) -> tuple[float, float]:
 
 def _read_labels(labels: list[Any], size: int, where: str, version: int) -> Labels:
     """The labels in a file."""
-    for place, label in enumerate(labels):
+    for index, label in enumerate(labels):
         if not isinstance(label, (str, int, float)) or label != label:
-            raise DiscreetError(f"{where}.labels[{place}] = {label!r} is neither a text nor a number")
+            raise DiscreetError(f"{where}.labels[{index}] = {label!r} is neither a text nor a number")
     if len(labels) != size:
         raise DiscreetError(
             f"{where}.labels lists {len(labels)} labels for {where}.size = {size}; list each outcome once"
         )
-    seen: set[Any] = set()
+    earlier: set[Any] = set()
     for label in labels:
-        if label in seen:
+        if label in earlier:
             raise DiscreetError(f"{where}.labels lists {label!r} twice; list each outcome once")
-        seen.add(label)
-    found = Labels(tuple(labels))
-    found.terms_in_version(version)  # raises now for labels that cannot stand in an agreement
-    return found
+        earlier.add(label)
+    domain = Labels(tuple(labels))
+    domain.terms_in_version(version)  # raises now for labels that cannot stand in an agreement
+    return domain

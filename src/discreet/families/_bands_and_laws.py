@@ -102,16 +102,18 @@ def bounds_for_normalised_reference(lower: float, upper: float, reference_mass: 
     """The bounds with respect to mu = h / mass(h), from the bounds with respect to h; trivial classes are errors."""
     lower = NON_NEGATIVE.check("lower", lower) * reference_mass
     upper = POSITIVE.check("upper", upper, "give an upper bound of dP/dmu") * reference_mass
-    scaled = "" if reference_mass == 1.0 else f" (after rescaling by the reference's mass {reference_mass:g})"
-    take = f"take lower < {1.0 / reference_mass:g} < upper"
+    rescaling = "" if reference_mass == 1.0 else f" (after rescaling by the reference's mass {reference_mass:g})"
+    fix = f"take lower < {1.0 / reference_mass:g} < upper"
     if lower > upper:
-        raise DiscreetError(f"lower = {lower:g} exceeds upper = {upper:g}{scaled}: no law satisfies both; swap them")
+        raise DiscreetError(f"lower = {lower:g} exceeds upper = {upper:g}{rescaling}: no law satisfies both; swap them")
     if lower > 1.0 or upper < 1.0:
-        raise DiscreetError(f"no law satisfies {lower:g} <= dP/dmu <= {upper:g}{scaled}: dP/dmu averages to 1; {take}")
+        raise DiscreetError(
+            f"no law satisfies {lower:g} <= dP/dmu <= {upper:g}{rescaling}: dP/dmu averages to 1; {fix}"
+        )
     if lower == 1.0 or upper == 1.0:
         raise DiscreetError(
-            f"{lower:g} <= dP/dmu <= {upper:g}{scaled} holds for the reference alone: there is nothing to keep private; "
-            f"{take}"
+            f"{lower:g} <= dP/dmu <= {upper:g}{rescaling} holds for the reference alone: there is nothing to keep private; "
+            f"{fix}"
         )
     return Bounds(lower, upper)
 
@@ -137,12 +139,12 @@ def read_any_client_flag(any_client: Any, lower: Any) -> bool:
     return bool(any_client)
 
 
-def read_agreed_any_client_flag(stated: Any, lower: float) -> bool | None:
+def read_agreed_any_client_flag(flag: Any, lower: float) -> bool | None:
     """Check an agreement's `any_client`: True (with a lower bound of 0) or absent."""
-    if stated is None or (stated is True and lower == 0.0):  # 1 == True, but their canonical forms differ
-        return stated
+    if flag is None or (flag is True and lower == 0.0):  # 1 == True, but their canonical forms differ
+        return flag
     raise DiscreetError(
-        f"family.everybody = {stated!r} with family.lower = {lower:g}; give true with family.lower = 0, or leave it out"
+        f"family.everybody = {flag!r} with family.lower = {lower:g}; give true with family.lower = 0, or leave it out"
     )
 
 
@@ -167,8 +169,8 @@ class BandFamily:
 
 def refuse_non_family(family: Any) -> None:
     """Reject an argument that is not a family: a number of outcomes, a sampler, a class instead of a value."""
-    known = isinstance(getattr(family, "bounds", None), Bounds)
-    if not known or not (isinstance(family, BandFamily) or isinstance(getattr(family, "size", None), int)):
+    has_bounds = isinstance(getattr(family, "bounds", None), Bounds)
+    if not has_bounds or not (isinstance(family, BandFamily) or isinstance(getattr(family, "size", None), int)):
         raise DiscreetError(f"family = {family!r} is not a family; pass Simplex(...), Band(...) or a continuous one")
 
 
@@ -197,12 +199,12 @@ def can_split_into_equal_groups(mu: Floats, alpha: float) -> bool:
 def _can_fill_bins(masses: list[float], bins: list[float]) -> bool:
     """Whether masses, the largest first, fill bins of equal size; each is tried in every bin where it fits."""
     if not masses:
-        return all(abs(left) <= _SAME_MASS for left in bins)
-    tried = set()
-    for place, left in enumerate(bins):
-        if masses[0] <= left + _SAME_MASS and round(left, 12) not in tried:
-            tried.add(round(left, 12))
-            if _can_fill_bins(masses[1:], [*bins[:place], left - masses[0], *bins[place + 1 :]]):
+        return all(abs(room) <= _SAME_MASS for room in bins)
+    rooms = set()
+    for index, room in enumerate(bins):
+        if masses[0] <= room + _SAME_MASS and round(room, 12) not in rooms:
+            rooms.add(round(room, 12))
+            if _can_fill_bins(masses[1:], [*bins[:index], room - masses[0], *bins[index + 1 :]]):
                 return True
     return False
 
@@ -219,12 +221,12 @@ def sets_of_mass_alpha_cover_evenly(mu: Floats, alpha: float) -> bool:
     sets = members[np.abs(members @ mu - alpha) <= _SAME_MASS * alpha]
     if not len(sets):
         return False
-    found = linprog(np.zeros(len(sets)), A_eq=sets.T, b_eq=np.ones(mu.size), method="highs-ds")
-    if found.status != 0:
+    solution = linprog(np.zeros(len(sets)), A_eq=sets.T, b_eq=np.ones(mu.size), method="highs-ds")
+    if solution.status != 0:
         return False
-    shares = [Fraction(float(share)).limit_denominator(_LARGEST_DENOMINATOR) for share in found.x]
-    covered = [sum(share for share, members in zip(shares, column, strict=True) if members) for column in sets.T]
-    return min(shares) >= 0 and all(times == 1 for times in covered)
+    shares = [Fraction(float(share)).limit_denominator(_LARGEST_DENOMINATOR) for share in solution.x]
+    coverage = [sum(share for share, members in zip(shares, column, strict=True) if members) for column in sets.T]
+    return min(shares) >= 0 and all(count == 1 for count in coverage)
 
 
 class MembersOnAtoms(NamedTuple):
@@ -240,12 +242,12 @@ WorstMembers = Callable[[Sequence[float]], MembersOnAtoms]
 
 def vertex_of_uniform_band(size: int, lower: float, upper: float) -> MembersOnAtoms:
     """A vertex of a band around the uniform distribution: three kinds of outcomes, as three atoms."""
-    whole = (1.0 - lower) / (upper - lower) * size
-    full = min(int(whole), size - 1)
-    between = lower + (whole - full) * (upper - lower)
+    count_at_upper = (1.0 - lower) / (upper - lower) * size
+    full = min(int(count_at_upper), size - 1)
+    between = lower + (count_at_upper - full) * (upper - lower)
     reference = np.array([full, 1.0, size - full - 1.0]) / size
-    held = reference > 0.0
-    return members_proportional_to_ratios(reference[held], np.array([upper, between, lower])[None, held])
+    positive = reference > 0.0
+    return members_proportional_to_ratios(reference[positive], np.array([upper, between, lower])[None, positive])
 
 
 def band_vertices(mu: Floats, lower: float, upper: float) -> MembersOnAtoms:
@@ -255,10 +257,10 @@ def band_vertices(mu: Floats, lower: float, upper: float) -> MembersOnAtoms:
         ratio = np.array(list(itertools.product((lower, upper), repeat=mu.size - 1)))
         ratio = np.insert(ratio, free, 0.0, axis=1)
         with np.errstate(over="ignore"):  # a very rare outcome would overflow: no vertex
-            left = 1.0 - ratio @ mu
-            ratio[:, free] = left / mu[free]
+            mass_left = 1.0 - ratio @ mu
+            ratio[:, free] = mass_left / mu[free]
         # the slack is one of mass: in multiples of a rare outcome's mu it would be large, and let distributions outside the band pass
-        inside = (left >= lower * mu[free] - _VERTEX_ROUNDING) & (left <= upper * mu[free] + _VERTEX_ROUNDING)
+        inside = (mass_left >= lower * mu[free] - _VERTEX_ROUNDING) & (mass_left <= upper * mu[free] + _VERTEX_ROUNDING)
         rows.append(ratio[inside])
     return members_proportional_to_ratios(mu, np.clip(np.concatenate(rows), lower, upper))
 
@@ -269,20 +271,20 @@ def names_and_extreme_laws_of_band(mu: Floats, bounds: Bounds, most: int) -> tup
     An extreme distribution is at a bound everywhere except at one outcome. On the simplex these are the point masses.
     """
     size = len(mu)
-    chosen = sorted({int(x) for x in np.linspace(0, size - 1, max(1, min(size, most // 2)))})
+    outcomes = sorted({int(x) for x in np.linspace(0, size - 1, max(1, min(size, most // 2)))})
     names, laws = [], []
-    for outcome in chosen:
-        for liked in (True, False):
-            order = np.roll(np.arange(size), -outcome if liked else -outcome - 1)
-            names.append(f"{'most' if liked else 'least'} of outcome {outcome}")
+    for outcome in outcomes:
+        for is_most in (True, False):
+            order = np.roll(np.arange(size), -outcome if is_most else -outcome - 1)
+            names.append(f"{'most' if is_most else 'least'} of outcome {outcome}")
             laws.append(_law_raised_to_upper_in_order(mu, bounds.lower, bounds.upper, order))
     return tuple(names), np.array(laws)
 
 
 def _law_raised_to_upper_in_order(mu: Floats, lower: float, upper: float, order: NDArray[np.int64]) -> Floats:
     """Raise outcomes from lower mu to upper mu in order until the mass is used up."""
-    left = (upper - lower) * mu[order]
-    ends = np.minimum(np.cumsum(left), 1.0 - lower)
+    room = (upper - lower) * mu[order]
+    ends = np.minimum(np.cumsum(room), 1.0 - lower)
     law = lower * mu
     law[order] += np.diff(ends, prepend=0.0)
     return np.asarray(law / law.sum())
@@ -302,11 +304,11 @@ def as_floats(values: ArrayLike, name: str, size: int | None = None) -> Floats:
 
 def as_renormalised_laws(values: ArrayLike, name: str, size: int) -> Floats:
     """As `as_floats`, but rows of float32 or float16 whose own rounding explains their sum are normalised; other rows are unchanged."""
-    given = _as_number_array(values, name)
-    laws = _as_float64_rows(given, name, size)
-    if given.dtype.kind != "f" or given.dtype.itemsize >= 8:
+    array = _as_number_array(values, name)
+    laws = _as_float64_rows(array, name, size)
+    if array.dtype.kind != "f" or array.dtype.itemsize >= 8:
         return laws
-    return renormalise_rounded_laws(laws, float(np.finfo(given.dtype).eps))
+    return renormalise_rounded_laws(laws, float(np.finfo(array.dtype).eps))
 
 
 def largest_rounding_of_sum(size: int, spacing: float) -> float:
@@ -319,9 +321,9 @@ def renormalise_rounded_laws(laws: Floats, spacing: float) -> Floats:
     rounding = largest_rounding_of_sum(laws.shape[-1], spacing)
     with np.errstate(invalid="ignore", over="ignore"):
         total = laws.sum(axis=-1, keepdims=True)
-        off = np.abs(total - 1.0)
-        rounded = (off > SUM_TOLERANCE) & (off <= rounding) & (laws.min(axis=-1, keepdims=True) >= 0.0)
-        return np.where(rounded, laws / np.where(rounded, total, 1.0), laws)
+        deviation = np.abs(total - 1.0)
+        is_rounded = (deviation > SUM_TOLERANCE) & (deviation <= rounding) & (laws.min(axis=-1, keepdims=True) >= 0.0)
+        return np.where(is_rounded, laws / np.where(is_rounded, total, 1.0), laws)
 
 
 def _as_number_array(values: ArrayLike, name: str) -> NDArray[Any]:
@@ -358,9 +360,9 @@ def rows_are_laws(rows: Floats) -> NDArray[np.bool_]:
 def refuse_bad_laws(laws: Floats) -> None:
     """Raise an error that names the first invalid row of (..., k) and the reason."""
     rows = laws.reshape(-1, laws.shape[-1])
-    good = rows_are_laws(rows)
-    if not good.all():
-        raise_error_for_bad_row(rows, int(np.argmin(good)))
+    valid = rows_are_laws(rows)
+    if not valid.all():
+        raise_error_for_bad_row(rows, int(np.argmin(valid)))
 
 
 def raise_error_for_bad_row(rows: Floats, row: int, name: str = "p") -> None:
@@ -380,8 +382,8 @@ def refuse_bad_entries(row: Floats, where: str) -> None:
     """Raise for the first NaN, infinite or negative entry of a row."""
     for problem, mask in (("NaN", np.isnan(row)), ("infinite", np.isinf(row)), ("negative", row < 0)):
         if mask.any():
-            place = int(np.argmax(mask))
-            raise DiscreetError(f"{where}[{place}] = {row[place]:g} is {problem}; entries are finite and at least 0")
+            index = int(np.argmax(mask))
+            raise DiscreetError(f"{where}[{index}] = {row[index]:g} is {problem}; entries are finite and at least 0")
 
 
 def law_of_counts(counts: ArrayLike, size: int) -> Floats:
@@ -396,9 +398,9 @@ def law_of_counts(counts: ArrayLike, size: int) -> Floats:
         refuse_bad_entries(rows[bad], "counts" if len(rows) == 1 else f"counts[{bad}]")
     largest = rows.max(axis=1, keepdims=True)
     if not (largest > 0).all():
-        which = "counts is" if len(rows) == 1 else f"counts[{int(np.argmin(largest[:, 0]))}] is"
+        subject = "counts is" if len(rows) == 1 else f"counts[{int(np.argmin(largest[:, 0]))}] is"
         raise DiscreetError(
-            f"{which} all zero: a client without records has no law; leave it out, or let it release from the reference"
+            f"{subject} all zero: a client without records has no law; leave it out, or let it release from the reference"
         )
     with np.errstate(over="ignore"):
         total = rows.sum(axis=1, keepdims=True)
@@ -415,14 +417,14 @@ def law_of_logits(logits: ArrayLike, size: int, name: str = "logits") -> Floats:
     rows = array.reshape(-1, size)
     for problem, mask in (("NaN", np.isnan(rows)), ("infinite", np.isposinf(rows))):
         if mask.any():
-            row, place = (int(i) for i in np.argwhere(mask)[0])
+            row, index = (int(i) for i in np.argwhere(mask)[0])
             where = name if len(rows) == 1 else f"{name}[{row}]"
-            raise DiscreetError(f"{where}[{place}] = {rows[row, place]:g} is {problem}; logits are numbers or -inf")
+            raise DiscreetError(f"{where}[{index}] = {rows[row, index]:g} is {problem}; logits are numbers or -inf")
     largest = rows.max(axis=1, keepdims=True)
     empty = np.isneginf(largest[:, 0])
     if empty.any():
-        which = f"{name} is" if len(rows) == 1 else f"{name}[{int(np.argmax(empty))}] is"
-        raise DiscreetError(f"{which} -inf everywhere: no outcome could occur; leave at least one finite")
+        subject = f"{name} is" if len(rows) == 1 else f"{name}[{int(np.argmax(empty))}] is"
+        raise DiscreetError(f"{subject} -inf everywhere: no outcome could occur; leave at least one finite")
     with np.errstate(over="ignore", under="ignore"):  # a difference that overflows is a probability of 0
         shares = np.exp(rows - largest)
     return np.asarray((shares / shares.sum(axis=1, keepdims=True)).reshape(array.shape))
@@ -462,8 +464,8 @@ def find_finite_outsiders(family: FiniteFamily, rows: Floats) -> Outsiders | Non
         return None
     refuse_bad_laws(rows)
     with np.errstate(over="ignore"):  # a very rare outcome
-        first = rows[numbers[0]] / mu
-    return Outsiders(numbers.tolist(), len(rows), float(first.min()), float(first.max()))
+        ratio = rows[numbers[0]] / mu
+    return Outsiders(numbers.tolist(), len(rows), float(ratio.min()), float(ratio.max()))
 
 
 def client_numbers_in_words(numbers: Sequence[int] | NDArray[np.intp], clients: int) -> str:
@@ -473,13 +475,15 @@ def client_numbers_in_words(numbers: Sequence[int] | NDArray[np.intp], clients: 
 
 def warn_of_or_refuse_outsiders(family: BandFamily, outsiders: Outsiders, *, refuse: bool) -> None:
     """Warn about clients outside the family, or raise an error if a mechanism is only for members."""
-    what = (
+    message = (
         f"{client_numbers_in_words(outsiders.numbers, outsiders.clients)} is outside {family!r}: relative to the reference it runs from "
         f"{outsiders.least:g} to {outsiders.most:g}, the band from {family.bounds.lower:g} to {family.bounds.upper:g}"
     )
     if refuse:
         raise OutsideFamilyError(
-            f"{what}; the law released for it would not be linear in p: release nearest_member(family, p), or use "
+            f"{message}; the law released for it would not be linear in p: release nearest_member(family, p), or use "
             "OptimalSampler, which projects it"
         )
-    warn_caller(f"{what}; its release is equally private, but the bound on its utility is lost", OutsideFamilyWarning)
+    warn_caller(
+        f"{message}; its release is equally private, but the bound on its utility is lost", OutsideFamilyWarning
+    )

@@ -69,7 +69,7 @@ BAND_SLACK = 1e-6
 _FAINT = 1e-4  # differences of a distribution function give such a mass to 12 digits
 _LEAST_SLACK = 1e-6  # of a mass that is known: rounding
 _MISSED = {1: 1e-7, 2: 1e-5, 3: 1e-3}  # share of a known mass that nodes may miss without a warning
-_MISSED_BY_POINTS = 0.05
+_SHARE_MISSED_BY_POINTS = 0.05
 _MISSED_AT_MOST = 1e-2  # for every estimated error
 _MOST_PLACES = 4096
 _MOST_NODES = 1 << 18
@@ -194,16 +194,16 @@ class ContinuousFamily(BandFamily, abc.ABC):
             first = int(np.argmax(outside))
             raise DiscreetError(f"records[{first}] = {format_point(points[first])} is outside the space of {self!r}")
         if fit is None:
-            few = self.dim <= LARGEST_CHARTED
-            fit = MixtureFit() if mixture_family_or_none(self) else HistogramFit() if few else KernelFit()
+            has_chart = self.dim <= LARGEST_CHARTED
+            fit = MixtureFit() if mixture_family_or_none(self) else HistogramFit() if has_chart else KernelFit()
         if not _is_fit(fit):
             raise DiscreetError(f"fit = {fit!r} is not a fit; use HistogramFit(), KernelFit() or MixtureFit()")
         return fit.law(self, points)
 
     def _repr_html_(self) -> str:
-        where = f"all of R^{self.dim}" if self.box is None else short_repr(self.box)
-        said, rows = bounds_heading_and_rows(self.bounds, "p/h", any_client=self.any_client)
-        return html_table_for_notebook(f"{self!r}: {said}", [("space", where), *rows])
+        space = f"all of R^{self.dim}" if self.box is None else short_repr(self.box)
+        heading, rows = bounds_heading_and_rows(self.bounds, "p/h", any_client=self.any_client)
+        return html_table_for_notebook(f"{self!r}: {heading}", [("space", space), *rows])
 
     def pdf(self, x: ArrayLike) -> Floats:
         """The reference density h at points (n,) in one dimension or (n, dim)."""
@@ -265,10 +265,10 @@ def refuse_dimension_without_chart(dim: int) -> None:
         raise DiscreetError(f"coordinates are for dimension at most {LARGEST_CHARTED}; use Points in dimension {dim}")
 
 
-def error_for_class_of_singular_laws(what: str, fix: str) -> ImpossibleError:
+def error_for_class_of_singular_laws(setting: str, fix: str) -> ImpossibleError:
     """The error for a class with mutually singular laws, on which every sampler has the largest risk."""
     return ImpossibleError(
-        f"{what}: the class then holds infinitely many laws that are (or come arbitrarily close to being) mutually singular; "
+        f"{setting}: the class then holds infinitely many laws that are (or come arbitrarily close to being) mutually singular; "
         "for such a class every epsilon-LDP sampler has the largest possible worst-case divergence, M_f = f(0) + f*(0), at every "
         f"epsilon [paper, Prop. 3.2]; {fix}"
     )
@@ -304,18 +304,18 @@ def as_client_densities(p: Any, family: ContinuousFamily) -> tuple[LogDensity, .
         return (as_density(p, family.dim),)
     if not p:
         raise DiscreetError("p is an empty list of clients")
-    return tuple(as_density(one, family.dim, f"p[{i}]") for i, one in enumerate(p))
+    return tuple(as_density(client, family.dim, f"p[{i}]") for i, client in enumerate(p))
 
 
 def log_ratios_at_nodes(clients: Sequence[LogDensity], nodes: Nodes) -> Floats:
     """log p/h of every client at every node: (n, panels, nodes); minus infinity where p or h is zero."""
     x = nodes.x.reshape(-1, nodes.x.shape[-1])
     mixtures = mixtures_of_one_kernel_or_none(clients) if len(clients) > 1 else None
-    found = mixture_log_densities(mixtures, x) if mixtures else np.stack([p.log_density(x) for p in clients])
+    log_ratio = mixture_log_densities(mixtures, x) if mixtures else np.stack([p.log_density(x) for p in clients])
     with np.errstate(invalid="ignore"):
-        found -= nodes.log_reference.ravel()
-    found[:, nodes.element.ravel() <= 0.0] = -np.inf
-    return found.reshape(len(clients), *nodes.weights.shape)
+        log_ratio -= nodes.log_reference.ravel()
+    log_ratio[:, nodes.element.ravel() <= 0.0] = -np.inf
+    return log_ratio.reshape(len(clients), *nodes.weights.shape)
 
 
 def known_interval_masses_of_clients(clients: Sequence[LogDensity], edges: Floats) -> list[Floats | None]:
@@ -327,10 +327,12 @@ def known_interval_masses_of_clients(clients: Sequence[LogDensity], edges: Float
         rows = [
             p.approximate_interval_masses(edges) if hasattr(p, "approximate_interval_masses") else None for p in clients
         ]
-    for place, (p, row) in enumerate(zip(clients, rows, strict=True)):
+    for index, (p, row) in enumerate(zip(clients, rows, strict=True)):
         if (row is None or row.sum() < _FAINT) and hasattr(p, "interval_masses"):  # tails need differences of tails
-            known = p.interval_masses(edges)
-            rows[place] = known.mass if known is not None and known.has_enough_mass else None
+            interval_masses = p.interval_masses(edges)
+            rows[index] = (
+                interval_masses.mass if interval_masses is not None and interval_masses.has_enough_mass else None
+            )
     return rows
 
 
@@ -343,10 +345,10 @@ def largest_log_ratios(log_ratio: Floats) -> Floats:
     return np.asarray(largest)
 
 
-def error_for_client_zero_at_every_point(who: str) -> DiscreetError:
+def error_for_client_zero_at_every_point(client_name: str) -> DiscreetError:
     """The error for a client that is zero at every evaluated point."""
     return DiscreetError(
-        f"{who} has zero mass in the family's space: it is 0 at every node; check its support against the family's box"
+        f"{client_name} has zero mass in the family's space: it is 0 at every node; check its support against the family's box"
     )
 
 
@@ -354,9 +356,9 @@ def refuse_masses_lost_in_rounding(masses: Floats | float) -> None:
     """Reject clients whose mass, relative to their largest p/h, is lost in rounding."""
     smallest = np.atleast_1d(masses)
     if not (smallest > LEAST_MASS).all():
-        which = "p" if len(smallest) == 1 else f"p[{int(np.argmin(smallest > LEAST_MASS))}]"
+        subject = "p" if len(smallest) == 1 else f"p[{int(np.argmin(smallest > LEAST_MASS))}]"
         raise DiscreetError(
-            f"{which} has nearly all of its mass where the reference has almost none (less than {LEAST_MASS:g} of it), which "
+            f"{subject} has nearly all of its mass where the reference has almost none (less than {LEAST_MASS:g} of it), which "
             "cannot be resolved; take a smaller box, or a reference with heavier tails"
         )
 
@@ -384,20 +386,20 @@ def masses_stated_by_densities(family: ContinuousFamily, clients: Sequence[LogDe
     """(n,) the mass that each client's density states for the family's space; NaN if it states none."""
     mixtures = mixtures_of_one_kernel_or_none(clients)
     if mixtures is not None:
-        found = mixture_masses_in_box(mixtures, *family.space)
+        masses = mixture_masses_in_box(mixtures, *family.space)
     else:
-        said = (p.mass_between(*family.space) if hasattr(p, "mass_between") else None for p in clients)
-        found = np.array([np.nan if mass is None else mass for mass in said], dtype=np.float64)
-    return np.where(found > LEAST_MASS, found, np.nan)
+        box_masses = (p.mass_between(*family.space) if hasattr(p, "mass_between") else None for p in clients)
+        masses = np.array([np.nan if mass is None else mass for mass in box_masses], dtype=np.float64)
+    return np.where(masses > LEAST_MASS, masses, np.nan)
 
 
 def numbers_of_clients_missed_by_nodes(
-    family: ContinuousFamily, clients: Sequence[LogDensity], seen: NodeSummary
+    family: ContinuousFamily, clients: Sequence[LogDensity], summary: NodeSummary
 ) -> list[int]:
     """The numbers of the clients of whose mass the nodes saw nothing, or too little of what their densities state."""
-    gap = np.abs(seen.log_mass - np.log(masses_stated_by_densities(family, clients)))
-    much = gap > np.minimum(seen.slack, _MISSED_AT_MOST)
-    return [int(i) for i in np.flatnonzero(np.isneginf(seen.log_mass) | much)]
+    gap = np.abs(summary.log_mass - np.log(masses_stated_by_densities(family, clients)))
+    is_missed = gap > np.minimum(summary.slack, _MISSED_AT_MOST)
+    return [int(i) for i in np.flatnonzero(np.isneginf(summary.log_mass) | is_missed)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -435,44 +437,44 @@ def panel_masses(
 
     def log_density_noting_ratio_extremes(t: Floats) -> Floats:
         x = chart.points_at_coordinates(t).reshape(-1, dim)
-        found = p.log_density(x)
+        log_p = p.log_density(x)
         if log_reference is not None:
-            below = log_reference(x)
-            held = np.isfinite(below)
-            ratio = found[held] - below[held]
+            log_h = log_reference(x)
+            is_positive = np.isfinite(log_h)
+            ratio = log_p[is_positive] - log_h[is_positive]
             extremes[0], extremes[1] = ratio.min(initial=extremes[0]), ratio.max(initial=extremes[1])
-            found = np.where(held, found, -np.inf)
-        return np.asarray(found.reshape(t.shape[:-1]))
+            log_p = np.where(is_positive, log_p, -np.inf)
+        return np.asarray(log_p.reshape(t.shape[:-1]))
 
-    waiting = [
+    first_values = [
         log_density_noting_ratio_extremes(fine.nodes_and_weights(order)[0])
     ]  # reused in the first evaluation below
-    shift = float(waiting[0].max())
+    shift = float(first_values[0].max())
     if math.isinf(shift):
         return None
 
     def density_in_coordinates(t: Floats) -> Floats:
-        values = np.exp((waiting.pop() if waiting else log_density_noting_ratio_extremes(t)) - shift)
+        values = np.exp((first_values.pop() if first_values else log_density_noting_ratio_extremes(t)) - shift)
         return np.where(values > 0.0, values * chart.jacobian(t), 0.0)
 
     _, part, integrals, errors = refine_and_integrate_by_panel(
         fine, density_in_coordinates, _RESOLVED[dim], 0.1, ends=dim == 1
     )
     masses = sum_by_cell(integrals, owner[part], len(panels))
-    most = np.finfo(np.float64).max / (4.0 * len(masses))  # no distribution has such a mass
-    finite = np.minimum(np.nan_to_num(masses, nan=most, posinf=most), most)
+    largest = np.finfo(np.float64).max / (4.0 * len(masses))  # no distribution has such a mass
+    finite = np.minimum(np.nan_to_num(masses, nan=largest, posinf=largest), largest)
     if not finite.any():
         return None
     error = float(errors.sum() / finite.sum()) if np.isfinite(masses).all() else math.inf
     return PanelMasses(finite, shift, extremes[0], extremes[1], error)
 
 
-def warn_of_coarse_masses(who: str, error: float) -> None:
+def warn_of_coarse_masses(client_name: str, error: float) -> None:
     """Warn of a client whose masses on cells are inaccurate."""
     if error > _COARSE:
         warn_caller(
-            f"{who} changes faster than nodes can follow: its masses on cells have an error of about {error:.1g} of the total. A release "
-            "is equally private, but follows those masses, and so do estimates from it; give a distribution function, "
+            f"{client_name} changes faster than nodes can follow: its masses on cells have an error of about {error:.1g} of the total. A "
+            "release is equally private, but follows those masses, and so do estimates from it; give a distribution function, "
             "BoundedDensity(p, cdf=...), or a smoother density",
             UnresolvedWarning,
         )
@@ -485,25 +487,30 @@ def bound_on_sampled_mass_error(bounds: Bounds, count: int) -> float:
     """
     log_odds = math.log(2e9)
     variance, width = (bounds.upper - 1.0) * (1.0 - bounds.lower), bounds.upper - bounds.lower
-    far = width * log_odds / (3.0 * count)
-    off = far + math.sqrt(far * far + 2.0 * variance * log_odds / count)
-    return off / (1.0 - off) if off < 1.0 else math.inf
+    range_term = width * log_odds / (3.0 * count)
+    deviation = range_term + math.sqrt(range_term * range_term + 2.0 * variance * log_odds / count)
+    return deviation / (1.0 - deviation) if deviation < 1.0 else math.inf
 
 
-def outsiders_at_nodes(family: ContinuousFamily, clients: Sequence[LogDensity], seen: NodeSummary) -> Outsiders | None:
+def outsiders_at_nodes(
+    family: ContinuousFamily, clients: Sequence[LogDensity], summary: NodeSummary
+) -> Outsiders | None:
     """The clients seen to be outside the band; None if there are none.
 
     p is divided by its own mass if it knows it, else by the mass that nodes saw.
     """
     bounds = family.bounds
-    known = masses_stated_by_densities(family, clients)
-    unknown = np.isnan(known)
-    log_mass = np.where(unknown, seen.log_mass, np.log(known))
-    slack = np.where(unknown, seen.slack, np.minimum(seen.slack, _LEAST_SLACK))
-    log_smallest, log_largest = seen.log_smallest.copy(), seen.log_largest.copy()
-    for i in {*map(int, np.flatnonzero(unknown)), *numbers_of_clients_missed_by_nodes(family, clients, seen)}:
-        found = _log_ratios_at_narrow_places(family, clients[i])
-        log_smallest[i], log_largest[i] = found.min(initial=log_smallest[i]), found.max(initial=log_largest[i])
+    stated_masses = masses_stated_by_densities(family, clients)
+    is_unknown = np.isnan(stated_masses)
+    log_mass = np.where(is_unknown, summary.log_mass, np.log(stated_masses))
+    slack = np.where(is_unknown, summary.slack, np.minimum(summary.slack, _LEAST_SLACK))
+    log_smallest, log_largest = summary.log_smallest.copy(), summary.log_largest.copy()
+    for i in {*map(int, np.flatnonzero(is_unknown)), *numbers_of_clients_missed_by_nodes(family, clients, summary)}:
+        log_ratios = _log_ratios_at_narrow_places(family, clients[i])
+        log_smallest[i], log_largest[i] = (
+            log_ratios.min(initial=log_smallest[i]),
+            log_ratios.max(initial=log_largest[i]),
+        )
     with np.errstate(over="ignore", invalid="ignore"):
         smallest, largest = np.exp(log_smallest - log_mass), np.exp(log_largest - log_mass)
         bad = (largest > bounds.upper * (1.0 + slack)) | (smallest < bounds.lower * (1.0 - slack))
@@ -514,7 +521,7 @@ def outsiders_at_nodes(family: ContinuousFamily, clients: Sequence[LogDensity], 
 
 
 def find_continuous_outsiders(
-    family: ContinuousFamily, clients: Sequence[LogDensity], seen: NodeSummary, members: ContinuousFamily | None
+    family: ContinuousFamily, clients: Sequence[LogDensity], summary: NodeSummary, members: ContinuousFamily | None
 ) -> Outsiders | None:
     """The clients seen to be outside the band; none for a band that serves everybody.
 
@@ -523,8 +530,8 @@ def find_continuous_outsiders(
     if (family if members is None else members).any_client:
         return None
     if members is not None and clients:
-        family, seen = members, summarise_clients_at_nodes(members, clients)
-    return outsiders_at_nodes(family, clients, seen)
+        family, summary = members, summarise_clients_at_nodes(members, clients)
+    return outsiders_at_nodes(family, clients, summary)
 
 
 def summarise_clients_at_nodes(family: ContinuousFamily, clients: Sequence[LogDensity]) -> NodeSummary:
@@ -536,8 +543,8 @@ def summarise_clients_at_nodes(family: ContinuousFamily, clients: Sequence[LogDe
         shift = largest_log_ratios(log_ratio)
         log_mass = shift + np.log(np.exp(log_ratio - shift[:, None]).mean(axis=1))
         return NodeSummary(log_mass, log_ratio.min(axis=1), shift, bound_on_sampled_mass_error(family.bounds, _POINTS))
-    each = [_summarise_client_at_nodes(family, p) for p in clients]
-    return NodeSummary(*(np.array(column) for column in zip(*each, strict=True)))
+    summaries = [_summarise_client_at_nodes(family, p) for p in clients]
+    return NodeSummary(*(np.array(column) for column in zip(*summaries, strict=True)))
 
 
 def _summarise_client_at_nodes(family: ContinuousFamily, p: LogDensity) -> tuple[float, float, float, float]:
@@ -558,31 +565,32 @@ def update_mass_errors_and_warn(
     family: ContinuousFamily, clients: Sequence[LogDensity], log_mass: Floats, errors: Floats
 ) -> tuple[Floats, NDArray[np.bool_]]:
     """Errors (n,) that include the part of the stated masses that nodes missed, and which masses are stated; warns of large errors."""
-    known = masses_stated_by_densities(family, clients)
-    gap = np.abs(np.expm1(log_mass - np.log(known)))
+    stated_masses = masses_stated_by_densities(family, clients)
+    gap = np.abs(np.expm1(log_mass - np.log(stated_masses)))
     if family.dim in _MISSED:
-        much = np.flatnonzero(gap > np.minimum(_MISSED[family.dim] + 10.0 * errors, _MISSED_AT_MOST))
+        missed_clients = np.flatnonzero(gap > np.minimum(_MISSED[family.dim] + 10.0 * errors, _MISSED_AT_MOST))
     else:
-        much = np.flatnonzero(gap > _MISSED_BY_POINTS + 10.0 * errors)
-    if much.size:
-        first = int(much[0])
+        missed_clients = np.flatnonzero(gap > _SHARE_MISSED_BY_POINTS + 10.0 * errors)
+    if missed_clients.size:
+        first = int(missed_clients[0])
         warn_caller(
-            f"{client_numbers_in_words(much, len(clients))} has a mass of {known[first]:.6g} in the space of {family!r}, of which nodes saw "
-            f"{math.exp(log_mass[first]):.6g}: it is too narrow in places, or lies where the reference has no mass. Divergences and scale "
-            "may be off, total variation by as much and others by more; a release is equally private",
+            f"{client_numbers_in_words(missed_clients, len(clients))} has a mass of {stated_masses[first]:.6g} in the space of "
+            f"{family!r}, of which nodes saw {math.exp(log_mass[first]):.6g}: it is too narrow in places, or lies where the "
+            "reference has no mass. Divergences and scale may be off, total variation by as much and others by more; a release is equally "
+            "private",
             UnresolvedWarning,
         )
-    return np.fmax(errors, gap), ~np.isnan(known)
+    return np.fmax(errors, gap), ~np.isnan(stated_masses)
 
 
 def _log_ratios_at_narrow_places(family: ContinuousFamily, p: LogDensity) -> Floats:
     """log p/h at the narrow places that p reports, which nodes may have missed; empty if it reports none."""
-    places = narrow_features_of_clients([p], family.dim).places[:_MOST_PLACES]
-    if not len(places):
+    points = narrow_features_of_clients([p], family.dim).places[:_MOST_PLACES]
+    if not len(points):
         return np.empty(0)
-    log_reference = family.log_reference(places)
+    log_reference = family.log_reference(points)
     inside = np.isfinite(log_reference)
-    return np.asarray(p.log_density(places[inside]) - log_reference[inside]) if inside.any() else np.empty(0)
+    return np.asarray(p.log_density(points[inside]) - log_reference[inside]) if inside.any() else np.empty(0)
 
 
 def is_certain_member(family: ContinuousFamily, p: Any) -> bool:

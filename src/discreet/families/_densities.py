@@ -72,15 +72,16 @@ class Drawable(Protocol):
 def as_density(p: Any, dim: int, name: str = "p") -> LogDensity:
     """A description of a density on R^dim behind the common interface."""
     if callable(getattr(p, "log_density", None)):  # a LogDensity; isinstance would be slow for many clients
-        found = getattr(p, "dim", dim)
-        if found != dim:
-            raise DiscreetError(f"{name} is a law in dimension {found}, the family lives in dimension {dim}")
-        ours = type(p).__module__.startswith(_OURS)
-        return cast(LogDensity, p) if ours else FunctionDensity(p.log_density, dim, f"{name}.log_density", True)
+        _refuse_other_dimension(getattr(p, "dim", dim), dim, name)
+        is_ours = type(p).__module__.startswith(_OURS)
+        return cast(LogDensity, p) if is_ours else FunctionDensity(p.log_density, dim, f"{name}.log_density", True)
     if _is_kernel_estimate(p):
         return KernelEstimate(p, dim, name)
     if callable(getattr(p, "logpdf", None)):
-        _refuse_other_dimension(p, dim, name)
+        # scipy's distributions on the line do not state their dimension; users' own are tested in use
+        p_dim = getattr(p, "dim", 1 if _is_scipy_distribution(p) else dim)
+        if isinstance(p_dim, int):
+            _refuse_other_dimension(p_dim, dim, name)
         return (
             ScipyDensity(p, dim, name)
             if _has_scipy_draw_method(p)
@@ -154,10 +155,10 @@ class FunctionDensity:
         with np.errstate(divide="ignore"):
             return np.log(values)
 
-    def _refuse_bad_function_values(self, bad: NDArray[np.bool_], values: Floats, x: Floats, why: str) -> None:
+    def _refuse_bad_function_values(self, bad: NDArray[np.bool_], values: Floats, x: Floats, problem: str) -> None:
         if bad.any():
             first = int(np.argmax(bad))
-            raise DiscreetError(f"{self._name}({format_point(x[first])}) = {values[first]:g} {why}")
+            raise DiscreetError(f"{self._name}({format_point(x[first])}) = {values[first]:g} {problem}")
 
 
 class ScipyDensity(FunctionDensity):
@@ -169,17 +170,17 @@ class ScipyDensity(FunctionDensity):
 
     def draw(self, count: int, rng: np.random.Generator) -> Floats:
         if hasattr(self.distribution, "rvs"):
-            drawn = self.distribution.rvs(size=count, random_state=rng)
+            points = self.distribution.rvs(size=count, random_state=rng)
         else:
-            drawn = self.distribution.sample(count, rng=rng)
-        return np.asarray(drawn, dtype=np.float64).reshape(count, self.dim)
+            points = self.distribution.sample(count, rng=rng)
+        return np.asarray(points, dtype=np.float64).reshape(count, self.dim)
 
     def narrow_places(self) -> Features:
         """Its quantiles, with the gaps between them; in more dimensions some draws."""
         return Features.concat(
             (
-                _scipy_narrow_places(one, self.dim)
-                for one in getattr(self.distribution, "components", [self.distribution])
+                _scipy_narrow_places(component, self.dim)
+                for component in getattr(self.distribution, "components", [self.distribution])
             ),
             self.dim,
         )
@@ -194,8 +195,8 @@ class ScipyDensity(FunctionDensity):
             return None
         below, above = self.distribution.cdf(low[0]), self.distribution.cdf(high[0])
         if below > 0.5:  # in the upper tail, differences of 1 - cdf keep their digits
-            beyond = getattr(self.distribution, "sf", None) or self.distribution.ccdf
-            return float(beyond(low[0]) - beyond(high[0]))
+            upper_tail = getattr(self.distribution, "sf", None) or self.distribution.ccdf
+            return float(upper_tail(low[0]) - upper_tail(high[0]))
         return float(above - below)
 
     def approximate_interval_masses(self, edges: Floats) -> Floats | None:
@@ -213,8 +214,7 @@ class KernelEstimate(FunctionDensity):
     """scipy.stats.gaussian_kde, which takes its points as columns."""
 
     def __init__(self, estimate: Any, dim: int, name: str) -> None:
-        if estimate.d != dim:
-            raise DiscreetError(f"{name} is a law in dimension {estimate.d}, the family lives in dimension {dim}")
+        _refuse_other_dimension(estimate.d, dim, name)
         super().__init__(lambda x: estimate.logpdf(x.T), dim, f"{name}.logpdf", logarithmic=True)
         self.estimate = estimate
 
@@ -276,8 +276,8 @@ class BoundedDensity:
         self._lipschitz = NON_NEGATIVE.check("lipschitz", 0.0 if lipschitz is None else lipschitz)
 
     def __repr__(self) -> str:
-        known = f"lipschitz={self._lipschitz:g}" if self._cdf is None else f"cdf=..., error={self._error:g}"
-        return f"BoundedDensity(<density>, {known})"
+        argument = f"lipschitz={self._lipschitz:g}" if self._cdf is None else f"cdf=..., error={self._error:g}"
+        return f"BoundedDensity(<density>, {argument})"
 
     def log_density(self, x: Floats) -> Floats:
         return self.density.log_density(x)
@@ -296,9 +296,9 @@ class BoundedDensity:
                 )
             rise = np.diff(values)
             if (rise < -2.0 * self._error).any():
-                place = int(np.argmin(rise))
+                index = int(np.argmin(rise))
                 raise DiscreetError(
-                    f"cdf falls from {edges[place]:g} to {edges[place + 1]:g} by more than error = {self._error:g}; a distribution "
+                    f"cdf falls from {edges[index]:g} to {edges[index + 1]:g} by more than error = {self._error:g}; a distribution "
                     "function is non-decreasing"
                 )
             return IntervalMasses.from_mass_and_error_bound(
@@ -308,9 +308,9 @@ class BoundedDensity:
             return None
         parts = np.ceil(_PIECES * np.diff(edges) / (edges[-1] - edges[0])).astype(np.int64)
         owner = np.repeat(np.arange(parts.size), parts)
-        first = np.cumsum(parts) - parts
+        first_pieces = np.cumsum(parts) - parts
         width = (np.diff(edges) / parts)[owner]
-        middles = edges[owner] + (np.arange(owner.size) - first[owner] + 0.5) * width
+        middles = edges[owner] + (np.arange(owner.size) - first_pieces[owner] + 0.5) * width
         heights = np.exp(self.density.log_density(middles[:, None]))
         return interval_masses_of_lipschitz_density(heights, width, owner, parts.size, self._lipschitz)
 
@@ -335,8 +335,8 @@ class Tabulated:
             axes = list(axes)
         except TypeError:
             raise DiscreetError(f"axes = {axes!r} is not a list of grid positions for each axis") from None
-        given: list[Any] = [axes] if self.values.ndim == 1 and not any(np.ndim(axis) for axis in axes) else axes
-        self.axes = tuple(as_floats(axis, f"axes[{i}]") for i, axis in enumerate(given))
+        grids: list[Any] = [axes] if self.values.ndim == 1 and not any(np.ndim(axis) for axis in axes) else axes
+        self.axes = tuple(as_floats(axis, f"axes[{i}]") for i, axis in enumerate(grids))
         self.dim = len(self.axes)
         if self.values.ndim != self.dim:
             raise DiscreetError(f"values has {self.values.ndim} axes for {self.dim} lists of grid positions")
@@ -357,9 +357,9 @@ class Tabulated:
                 f"values has shape {self.values.shape} for axes of lengths {tuple(axis.size for axis in self.axes)}; "
                 "give one value for each point, or edges with one entry more than the table has values"
             )
-        good = (self.values >= 0) & (self.values <= LENGTH.high)
-        if not good.all():
-            bad = np.unravel_index(int(np.argmin(good)), self.values.shape)
+        valid = (self.values >= 0) & (self.values <= LENGTH.high)
+        if not valid.all():
+            bad = np.unravel_index(int(np.argmin(valid)), self.values.shape)
             raise DiscreetError(f"values{[int(i) for i in bad]} = {self.values[bad]:g} is not in [0, {LENGTH.high:g}]")
         self._constant = extra == {1}
 
@@ -419,14 +419,14 @@ class Tabulated:
             corners.append(cell)
             shares.append(np.clip((x[:, i] - axis[cell]) / (axis[cell + 1] - axis[cell]), 0.0, 1.0))
         if self._constant:
-            found = self.values[tuple(corners)]
+            values = self.values[tuple(corners)]
         else:
-            found = np.zeros(len(x))
+            values = np.zeros(len(x))
             for corner in np.ndindex(*(2,) * self.dim):
                 share = np.prod([s if up else 1.0 - s for up, s in zip(corner, shares, strict=True)], axis=0)
-                found = found + share * self.values[tuple(c + up for c, up in zip(corners, corner, strict=True))]
+                values = values + share * self.values[tuple(c + up for c, up in zip(corners, corner, strict=True))]
         with np.errstate(divide="ignore"):
-            return np.log(np.where(inside, found, 0.0))
+            return np.log(np.where(inside, values, 0.0))
 
 
 def as_points(x: ArrayLike, dim: int, name: str = "x", *, finite: bool = True) -> Floats:
@@ -470,14 +470,14 @@ def _scipy_narrow_places(distribution: Any, dim: int) -> Features:
         return Features(np.empty((0, dim)), np.empty(0))
     quantile = getattr(distribution, "ppf", None) or getattr(distribution, "icdf", None)
     if dim == 1 and quantile is not None:
-        places = np.asarray(quantile(_LEVELS), dtype=np.float64)
-        gaps = np.diff(places)
+        points = np.asarray(quantile(_LEVELS), dtype=np.float64)
+        gaps = np.diff(points)
         scales = np.minimum(np.append(gaps, np.inf), np.insert(gaps, 0, np.inf))
     else:
-        places = ScipyDensity(distribution, dim).draw(_DRAWS, np.random.default_rng(0))
-        low, high = np.quantile(places, [0.25, 0.75], axis=0)
+        points = ScipyDensity(distribution, dim).draw(_DRAWS, np.random.default_rng(0))
+        low, high = np.quantile(points, [0.25, 0.75], axis=0)
         scales = np.full(_DRAWS, 0.5 * float((high - low).min()))
-    return Features(places.reshape(-1, dim), scales)
+    return Features(points.reshape(-1, dim), scales)
 
 
 def _has_own_distribution_function(distribution: Any) -> bool:
@@ -485,7 +485,7 @@ def _has_own_distribution_function(distribution: Any) -> bool:
     if not _is_scipy_distribution(distribution):
         return False
     if hasattr(distribution, "components"):
-        return all(_has_own_distribution_function(one) for one in distribution.components)
+        return all(_has_own_distribution_function(component) for component in distribution.components)
     base = getattr(distribution, "dist", distribution)
     return not hasattr(base, "_cdf") or type(base)._cdf is not scipy.stats.rv_continuous._cdf
 
@@ -495,12 +495,12 @@ def _has_tested_parameters(distribution: Any, base: Any, name: str, edges: Float
 
     Distances are those in scales. Distributions without shapes, location and scale of their own are tested at all edges.
     """
-    number, names = getattr(base, "numargs", 0), (getattr(base, "shapes", None) or "").split(", ")
-    given, named = getattr(distribution, "args", ()), getattr(distribution, "kwds", {})
-    shapes = (*given[:number], *(named[name] for name in names if name in named))
+    shape_count, names = getattr(base, "numargs", 0), (getattr(base, "shapes", None) or "").split(", ")
+    arguments, keywords = getattr(distribution, "args", ()), getattr(distribution, "kwds", {})
+    shapes = (*arguments[:shape_count], *(keywords[name] for name in names if name in keywords))
     location, scale = (
-        float(named.get(name, given[number + place] if len(given) > number + place else usual))
-        for place, (name, usual) in enumerate([("loc", 0.0), ("scale", 1.0)])
+        float(keywords.get(name, arguments[shape_count + index] if len(arguments) > shape_count + index else default))
+        for index, (name, default) in enumerate([("loc", 0.0), ("scale", 1.0)])
     )
     with np.errstate(over="ignore", under="ignore"):
         distances = np.abs(edges[np.isfinite(edges) & (edges != location)] - location) / scale
@@ -515,35 +515,35 @@ def _scipy_interval_masses(distribution: Any, edges: Floats) -> IntervalMasses |
     if not _has_own_distribution_function(distribution):
         return None
     if hasattr(distribution, "components"):
-        parts = [_scipy_interval_masses(one, edges) for one in distribution.components]
-        known = [part for part in parts if part is not None]
+        parts = [_scipy_interval_masses(component, edges) for component in distribution.components]
+        known_parts = [part for part in parts if part is not None]
         weights = np.asarray(distribution.weights, dtype=np.float64)
         mass, low, high = (
-            weights @ np.stack([getattr(part, side) for part in known]) for side in ("mass", "low", "high")
+            weights @ np.stack([getattr(part, side) for part in known_parts]) for side in ("mass", "low", "high")
         )
         rounding = 2.0**-50 * (len(parts) + 4)
-        proved = all(part.proved for part in known)
+        proved = all(part.proved for part in known_parts)
         return IntervalMasses(mass, low * (1.0 - rounding), high * (1.0 + rounding), proved)
     base = getattr(distribution, "dist", distribution)
     name = str(getattr(base, "name", type(base).__name__))
     ends = np.array([*distribution.support(), distribution.median()], dtype=np.float64)
-    near = 16.0 * 2.0**-53 * (np.abs(edges) + np.abs(ends[np.isfinite(ends)]).sum())
-    before, after = edges - near, edges + near
+    margin = 16.0 * 2.0**-53 * (np.abs(edges) + np.abs(ends[np.isfinite(ends)]).sum())
+    before, after = edges - margin, edges + margin
     error = (
         _CDF_ERRORS.get(name)
         if _is_scipy_distribution(base)
         and _has_tested_parameters(distribution, base, name, np.concatenate([before, after]))
         else None
     )
-    beyond = getattr(distribution, "sf", None) or distribution.ccdf
+    upper_tail = getattr(distribution, "sf", None) or distribution.ccdf
     with np.errstate(all="ignore"):  # scipy's own overflows
         below = np.asarray(distribution.cdf(before)), np.asarray(distribution.cdf(after))
-        above = np.asarray(beyond(after)), np.asarray(beyond(before))
-        here = np.asarray(distribution.cdf(edges)), np.asarray(beyond(edges))
-    found = interval_masses_from_cdf_bounds(below, above, error or 0.0, proved=error is not None)
-    best = np.where(here[0][:-1] > 0.5, here[1][:-1] - here[1][1:], np.diff(here[0]))
-    touched = (after[1:] >= ends[0]) & (before[:-1] <= ends[1])
-    return replace(found, mass=np.clip(best, found.low, found.high), high=found.high + TINY * touched)
+        above = np.asarray(upper_tail(after)), np.asarray(upper_tail(before))
+        at_edges = np.asarray(distribution.cdf(edges)), np.asarray(upper_tail(edges))
+    masses = interval_masses_from_cdf_bounds(below, above, error or 0.0, proved=error is not None)
+    best = np.where(at_edges[0][:-1] > 0.5, at_edges[1][:-1] - at_edges[1][1:], np.diff(at_edges[0]))
+    overlaps = (after[1:] >= ends[0]) & (before[:-1] <= ends[1])
+    return replace(masses, mass=np.clip(best, masses.low, masses.high), high=masses.high + TINY * overlaps)
 
 
 def _is_scipy_distribution(p: Any) -> bool:
@@ -551,11 +551,10 @@ def _is_scipy_distribution(p: Any) -> bool:
     return type(p).__module__.startswith("scipy.stats")
 
 
-def _refuse_other_dimension(p: Any, dim: int, name: str) -> None:
-    """Reject a distribution of another dimension. scipy's on the line do not state theirs; users' own are tested in use."""
-    found = getattr(p, "dim", 1 if _is_scipy_distribution(p) else dim)
-    if isinstance(found, int) and found != dim:
-        raise DiscreetError(f"{name} is a law in dimension {found}, the family lives in dimension {dim}")
+def _refuse_other_dimension(p_dim: int, dim: int, name: str) -> None:
+    """Reject a distribution of another dimension than the family's."""
+    if p_dim != dim:
+        raise DiscreetError(f"{name} is a law in dimension {p_dim}, the family lives in dimension {dim}")
 
 
 def _has_scipy_draw_method(p: Any) -> bool:

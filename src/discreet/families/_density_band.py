@@ -101,8 +101,8 @@ class DensityBand(ContinuousFamily):
     @classmethod
     def around(cls, density: Any, box: Any = None, *, factor: float) -> DensityBand:
         """The band 1/factor <= p/h <= factor for h normalised; `lower` and `upper` are relative to h as given."""
-        whole = cls(density, box, lower=0.0, upper=ANY)
-        mass = whole.bounds.upper / ANY
+        band = cls(density, box, lower=0.0, upper=ANY)
+        mass = band.bounds.upper / ANY
         return cls(density, box, lower=1.0 / (factor * mass), upper=factor / mass)
 
     @property
@@ -124,10 +124,10 @@ class DensityBand(ContinuousFamily):
         inside = np.all((x >= low) & (x <= high), axis=1)
         if inside.all():
             return np.asarray(self.density.log_density(x) - self._log_mass)
-        found = np.full(len(x), -np.inf)
+        log_values = np.full(len(x), -np.inf)
         if inside.any():
-            found[inside] = self.density.log_density(x[inside]) - self._log_mass
-        return found
+            log_values[inside] = self.density.log_density(x[inside]) - self._log_mass
+        return log_values
 
     def draw(self, count: int, rng: np.random.Generator) -> Floats:
         if isinstance(self.density, Drawable):
@@ -137,14 +137,14 @@ class DensityBand(ContinuousFamily):
 
     def _draw_points_inside_box(self, density: Drawable, count: int, rng: np.random.Generator) -> Floats:
         low, high = np.array(self.box).T
-        kept: list[Floats] = []
+        blocks: list[Floats] = []
         missing = count
         for _ in range(10_000):
             x = density.draw(max(missing, 64), rng)
-            kept.append(x[np.all((x >= low) & (x <= high), axis=1)][:missing])
-            missing -= len(kept[-1])
+            blocks.append(x[np.all((x >= low) & (x <= high), axis=1)][:missing])
+            missing -= len(blocks[-1])
             if missing == 0:
-                return np.concatenate(kept)
+                return np.concatenate(blocks)
         raise DiscreetError(f"box = {self.box} holds almost nothing of the density; widen it")
 
     @cached_property
@@ -210,18 +210,18 @@ class DensityBand(ContinuousFamily):
                 f"density does not seem to be integrable on box = {self.box}: its integral is {mass:g} with an error of "
                 f"{error:g} on {len(panels)} panels; take a smaller box or a density with lighter tails"
             )
-        known = self.density.mass_between(*self.space) if hasattr(self.density, "mass_between") else None
-        if known is not None and abs(mass - known) > _MISSED * known + 10.0 * error:
+        stated_mass = self.density.mass_between(*self.space) if hasattr(self.density, "mass_between") else None
+        if stated_mass is not None and abs(mass - stated_mass) > _MISSED * stated_mass + 10.0 * error:
             raise DiscreetError(
-                f"density has a mass of {known:.6g} in box = {self.box}, of which its integral sees {mass:.6g}: it is too narrow in "
+                f"density has a mass of {stated_mass:.6g} in box = {self.box}, of which its integral sees {mass:.6g}: it is too narrow in "
                 "places, or its tails are too heavy; take a smoother density or a smaller box"
             )
         return panels, mass
 
     def __repr__(self) -> str:
         _, lower, upper = self._given
-        served = ", any_client=True" if self.any_client else ""
-        return f"DensityBand(<density>, box={short_repr(self.box)}, lower={lower:g}, upper={upper:g}{served})"
+        flag = ", any_client=True" if self.any_client else ""
+        return f"DensityBand(<density>, box={short_repr(self.box)}, lower={lower:g}, upper={upper:g}{flag})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DensityBand) and self._comparison_key() == other._comparison_key()
@@ -231,8 +231,8 @@ class DensityBand(ContinuousFamily):
 
     def _comparison_key(self) -> tuple[Any, ...]:
         density, lower, upper = self._given
-        same = density if isinstance(density, Tabulated) else id(density)  # functions are compared by identity
-        return (same, tuple(self.box), lower, upper, self.any_client)
+        identity = density if isinstance(density, Tabulated) else id(density)  # functions are compared by identity
+        return (identity, tuple(self.box), lower, upper, self.any_client)
 
 
 def _given_box_or_that_of_density(density: Any, box: Any) -> list[tuple[float, float]]:
@@ -282,14 +282,14 @@ def Near(P0: Any, *, factor: float, box: Any = None, labels: Sequence[Any] | Non
             f"P0 = {P0!r} is a distribution on whole numbers, which may be unbounded; give the probabilities of finitely many outcomes, "
             "such as P0.pmf(range(20))"
         )
-    most = _FACTOR.check("factor", factor, "give how many times as likely an outcome may be for a client as under P0")
+    ratio = _FACTOR.check("factor", factor, "give how many times as likely an outcome may be for a client as under P0")
     if split_labels_from_numbers(P0, "P0") is not None or not _is_density(P0):
         if box is not None:
             raise DiscreetError(f"box = {box!r} is for densities; P0 has finitely many outcomes")
-        return Band(P0, lower=1.0 / most, upper=most, labels=labels)
+        return Band(P0, lower=1.0 / ratio, upper=ratio, labels=labels)
     if labels is not None:
         raise DiscreetError("labels are for finitely many outcomes; P0 is a density")
-    return DensityBand.around(P0, box, factor=most)
+    return DensityBand.around(P0, box, factor=ratio)
 
 
 def _is_density(P0: Any) -> bool:

@@ -111,8 +111,8 @@ class FiniteFamily(BandFamily, abc.ABC, Generic[Outcome]):
         Raises:
             DiscreetError: for labels outside the domain, no data, or entries that are not counts or logits.
         """
-        given = [argument is not None for argument in (records, counts, logits)]
-        if sum(given) != 1:
+        is_given = [argument is not None for argument in (records, counts, logits)]
+        if sum(is_given) != 1:
             raise DiscreetError(
                 "pass either records= (what the client saw) or counts= (how often) or logits= (of a model), not both and not neither"
             )
@@ -147,9 +147,10 @@ class FiniteFamily(BandFamily, abc.ABC, Generic[Outcome]):
         return True
 
     def _repr_html_(self) -> str:
-        said, rows = bounds_heading_and_rows(self.bounds, "dP/dmu", any_client=self.any_client)
+        heading, rows = bounds_heading_and_rows(self.bounds, "dP/dmu", any_client=self.any_client)
         return html_table_for_notebook(
-            f"{type(self).__name__}: {said}", [("outcomes", f"{self.size:,}: {_describe_domain(self.domain)}"), *rows]
+            f"{type(self).__name__}: {heading}",
+            [("outcomes", f"{self.size:,}: {_describe_domain(self.domain)}"), *rows],
         )
 
     def values_in_outcome_order(self, values: Any, name: str, missing: float = 0.0) -> Any:
@@ -190,8 +191,8 @@ def domain_as_argument_text(domain: Domain) -> str:
         case Numbers():
             return str(domain.size)
         case Labels():
-            shown = short_repr(list(domain.labels))
-            return f"{shown}, {domain.size:,} outcomes" if shown.endswith("...]") else shown
+            labels = short_repr(list(domain.labels))
+            return f"{labels}, {domain.size:,} outcomes" if labels.endswith("...]") else labels
         case _:
             return repr(domain)
 
@@ -258,11 +259,11 @@ class Simplex(FiniteFamily[Outcome]):
         """
         if self.size == 1:
             raise DiscreetError("a domain of one outcome has nothing to spread over")
-        held = Range(1.0, float(self.size), high_open=True).check(
+        count = Range(1.0, float(self.size), high_open=True).check(
             "outcomes", outcomes, "give the number of outcomes of a client"
         )
         weights = np.ones(self.size)
-        return Band(weights, lower=0.0, upper=self.size / held, domain=self.domain, any_client=True)
+        return Band(weights, lower=0.0, upper=self.size / count, domain=self.domain, any_client=True)
 
     def __repr__(self) -> str:
         return f"Simplex({domain_as_argument_text(self.domain)})"
@@ -342,12 +343,12 @@ class Band(FiniteFamily[Outcome]):
             domain = as_domain(labels, "labels")
         elif domain is not None:
             domain = as_domain(domain)
-        found = split_labels_from_numbers(weights, "weights")
-        in_place: Any = weights
-        if found is not None:
-            domain = as_domain(found.labels, "labels") if domain is None else domain
-            in_place = domain.values_in_outcome_order(weights, "weights")
-        raw = as_floats(in_place, "weights")
+        labelled = split_labels_from_numbers(weights, "weights")
+        entries: Any = weights
+        if labelled is not None:
+            domain = as_domain(labelled.labels, "labels") if domain is None else domain
+            entries = domain.values_in_outcome_order(weights, "weights")
+        raw = as_floats(entries, "weights")
         if raw.ndim != 1 or raw.size == 0:
             raise DiscreetError(f"weights has shape {raw.shape}; it is one positive number for each outcome")
         if not (raw > 0).all() or not np.isfinite(raw).all():
@@ -355,29 +356,29 @@ class Band(FiniteFamily[Outcome]):
             raise DiscreetError(
                 f"weights[{bad}] = {raw[bad]:g} is not in (0, inf); leave out outcomes that cannot occur"
             )
-        known: Domain[Any] = Numbers(raw.size) if domain is None else domain
-        super().__init__(known)
+        outcomes: Domain[Any] = Numbers(raw.size) if domain is None else domain
+        super().__init__(outcomes)
         if self.size != raw.size:
-            what = "domain" if labels is None else "labels"
-            raise DiscreetError(f"{what} has {self.size} names for {raw.size} weights; give one for each")
+            argument = "domain" if labels is None else "labels"
+            raise DiscreetError(f"{argument} has {self.size} names for {raw.size} weights; give one for each")
         scaled = raw / raw.max()  # so that the sum cannot overflow
         self.any_client = read_any_client_flag(any_client, lower)
-        given = bounds_for_normalised_reference(lower, upper)
-        attained = self._bounds_attained_by_members(given, scaled)
-        self.bounds = given if self.any_client else attained
+        bounds = bounds_for_normalised_reference(lower, upper)
+        member_bounds = self._bounds_attained_by_members(bounds, scaled)
+        self.bounds = bounds if self.any_client else member_bounds
         self._weights, self._mu = scaled, scaled / scaled.sum()
-        for each in (self._weights, self._mu):
-            each.setflags(write=False)
+        for array in (self._weights, self._mu):
+            array.setflags(write=False)
         if not (self._mu > 0).all():
             raise DiscreetError("weights differ by more than a factor 1e308; leave out the outcomes that cannot occur")
 
-    def _bounds_attained_by_members(self, given: Bounds, weights: NDArray[np.float64]) -> Bounds:
+    def _bounds_attained_by_members(self, bounds: Bounds, weights: NDArray[np.float64]) -> Bounds:
         if self.size == 1:
             raise DiscreetError("weights has one entry: there is one law on one outcome, and nothing to keep private")
         least = float(weights.min())
         if not least:
             raise DiscreetError("weights differ by more than a factor 1e308; leave out the outcomes that cannot occur")
-        return attained_bounds(given, Fraction(least) / Fraction(math.fsum(weights)))
+        return attained_bounds(bounds, Fraction(least) / Fraction(math.fsum(weights)))
 
     @cached_property
     def reference(self) -> float | NDArray[np.float64]:
@@ -419,13 +420,13 @@ class Band(FiniteFamily[Outcome]):
         return not laws_are_outside_band(laws, self._mu, self.bounds).any()
 
     def __repr__(self) -> str:
-        served = ", any_client=True" if self.any_client else ""
+        flag = ", any_client=True" if self.any_client else ""
         names = (
             ""
             if isinstance(self.domain, Numbers)
             else f", {'domain' if self.labels is None else 'labels'}={domain_as_argument_text(self.domain)}"
         )
-        return f"Band(<{self.size} weights>, lower={self.bounds.lower:g}, upper={self.bounds.upper:g}{names}{served})"
+        return f"Band(<{self.size} weights>, lower={self.bounds.lower:g}, upper={self.bounds.upper:g}{names}{flag})"
 
     def __eq__(self, other: object) -> bool:
         return (

@@ -73,8 +73,8 @@ class ClippedLaw:
         with np.errstate(invalid="ignore"):
             log_ratio = self.p.log_density(x) - self.log_scale - log_reference
         with np.errstate(divide="ignore"):
-            inside = np.clip(log_ratio, np.log(self.family.bounds.lower), np.log(self.family.bounds.upper))
-        return np.asarray(np.where(np.isneginf(log_reference), -np.inf, inside + log_reference))
+            log_clipped = np.clip(log_ratio, np.log(self.family.bounds.lower), np.log(self.family.bounds.upper))
+        return np.asarray(np.where(np.isneginf(log_reference), -np.inf, log_clipped + log_reference))
 
     def pdf(self, x: ArrayLike) -> Floats:
         """The density at points (n,) in one dimension or (n, dim)."""
@@ -118,10 +118,12 @@ def clip_to_member(family: ContinuousFamily, p: Mixture) -> LogDensity:
 def _clip_to_band(family: ContinuousFamily, p: Mixture, x: Floats, masses: Floats) -> ClippedLaw:
     """p clipped so that its mass is one on points (m, dim) with these reference masses."""
     log_ratio = p.log_density(x) - family.log_reference(x)
-    seen = np.isfinite(log_ratio)
-    if not seen.any():
+    is_finite = np.isfinite(log_ratio)
+    if not is_finite.any():
         raise DiscreetError(f"the records leave no mass in the space of {family!r}; take a larger bandwidth")
-    return ClippedLaw(family, p, _log_clipping_scale(family.bounds, log_ratio[seen], masses[seen] / masses[seen].sum()))
+    return ClippedLaw(
+        family, p, _log_clipping_scale(family.bounds, log_ratio[is_finite], masses[is_finite] / masses[is_finite].sum())
+    )
 
 
 def _log_clipping_scale(bounds: Bounds, log_ratio: Floats, masses: Floats) -> float:
@@ -130,8 +132,8 @@ def _log_clipping_scale(bounds: Bounds, log_ratio: Floats, masses: Floats) -> fl
     low, high = float(log_ratio.min()) - spread, float(log_ratio.max()) + spread
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
-        kept = np.exp(np.minimum(log_ratio - middle, math.log(bounds.upper)))
-        mass = float(masses @ np.maximum(kept, bounds.lower))
+        ratios = np.exp(np.minimum(log_ratio - middle, math.log(bounds.upper)))
+        mass = float(masses @ np.maximum(ratios, bounds.lower))
         low, high = (middle, high) if mass > 1.0 else (low, middle)
     return 0.5 * (low + high)
 
@@ -217,8 +219,8 @@ class HistogramFit:
             check_count("bins", self.bins, 2, most=10**6)
 
     def law(self, family: ContinuousFamily, records: Floats) -> HistogramLaw:
-        wanted = math.ceil(2.0 * len(records) ** (family.dim / (family.dim + 2)))
-        partition = family.cells(wanted if self.bins is None else self.bins)
+        bins = math.ceil(2.0 * len(records) ** (family.dim / (family.dim + 2)))
+        partition = family.cells(bins if self.bins is None else self.bins)
         cell = partition.cell_numbers_of_points(records)
         if (cell < 0).any():
             first = int(np.argmax(cell < 0))
@@ -285,10 +287,11 @@ class MixtureFit:
         mixtures = mixture_family_or_none(family)
         if mixtures is None:
             raise DiscreetError(f"MixtureFit needs a family of mixtures, not {family!r}; use HistogramFit or KernelFit")
-        inside = pull_records_inside_radius(mixtures, records)
-        apart = inside[np.argsort(inside[:, 0], kind="stable")]  # every m-th along the first axis: spread over the data
-        places = np.linspace(0, len(apart) - 1, min(len(apart), self.components))
-        centres = np.unique(apart[np.round(places).astype(int)], axis=0)
+        points = pull_records_inside_radius(mixtures, records)
+        # every m-th along the first axis: spread over the data
+        sorted_points = points[np.argsort(points[:, 0], kind="stable")]
+        positions = np.linspace(0, len(sorted_points) - 1, min(len(sorted_points), self.components))
+        centres = np.unique(sorted_points[np.round(positions).astype(int)], axis=0)
         scales = np.full(len(centres), mixtures.scale)
         exponents = mixtures.kernel.log_kernel_relative_to_centre(records, centres, scales)
         likelihood = np.exp(exponents - exponents.max(axis=0))  # (centres, records)
@@ -305,8 +308,8 @@ def mixture_family_or_none(family: object) -> MixtureFamily | None:
 
 def pull_records_inside_radius(family: MixtureFamily, records: Floats) -> Floats:
     """Records moved along their rays until they are within the family's radius of the origin."""
-    size = family.kernel.norm_of_points(records)
-    factor = np.divide(family.radius, size, out=np.ones_like(size), where=size > family.radius)
+    norms = family.kernel.norm_of_points(records)
+    factor = np.divide(family.radius, norms, out=np.ones_like(norms), where=norms > family.radius)
     return np.asarray(records * factor[:, None])
 
 
@@ -366,11 +369,11 @@ class LineCells(CellDomain):
         """The reference masses of the cells along the line."""
         return np.asarray(self._partition.masses[self.order])
 
-    def share_of_cells_below_values(self, places: Integers, values: Floats) -> Floats:
+    def share_of_cells_below_values(self, positions: Integers, values: Floats) -> Floats:
         """The share of the reference in each of these cells along the line that lies below a value: 0 and 1 past its ends."""
-        family, cells = self._partition.family, self._partition.panels[self.order[places]]
-        inside = np.clip(values, self.edges[places], self.edges[places + 1])[:, None]
-        t = np.clip(family.chart.coordinates_of_points(inside), cells.lower, cells.upper)
+        family, cells = self._partition.family, self._partition.panels[self.order[positions]]
+        points = np.clip(values, self.edges[positions], self.edges[positions + 1])[:, None]
+        t = np.clip(family.chart.coordinates_of_points(points), cells.lower, cells.upper)
         below, above = (
             family.nodes_of_panels(part, ORDER[1]).masses.sum(axis=1)
             for part in (Panels(cells.lower, t), Panels(t, cells.upper))
@@ -388,8 +391,8 @@ class LineCells(CellDomain):
     @cached_property
     def names(self) -> list[str]:
         """The ends of every cell."""
-        along = cell_names(self.edges)
-        return [along[place] for place in np.argsort(self.order)]
+        line_names = cell_names(self.edges)
+        return [line_names[position] for position in np.argsort(self.order)]
 
     @cached_property
     def values(self) -> Floats:
@@ -398,8 +401,8 @@ class LineCells(CellDomain):
 
     def cell_numbers_of_values(self, values: Floats) -> Integers:
         """The cell of each value; values lie between the ends."""
-        place = np.searchsorted(self.edges[1:-1], values, side="right")  # NaN: past them all
-        return np.asarray(self.order[place])
+        position = np.searchsorted(self.edges[1:-1], values, side="right")  # NaN: past them all
+        return np.asarray(self.order[position])
 
     @cached_property
     def _upper_ends_of_cells(self) -> Floats:
@@ -411,9 +414,11 @@ class LineCells(CellDomain):
 
     def are_in_gaps_between_cells(self, values: Floats) -> NDArray[np.bool_]:
         """Whether each value, between the ends, is in no cell, because the reference has no mass there."""
-        place = np.searchsorted(self.edges[1:-1], values, side="right")
-        apart = self.edges[1:] > self._upper_ends_of_cells
-        return np.asarray(apart[place] & (values > self._upper_ends_of_cells[place]) & (values <= self.edges[-1]))
+        position = np.searchsorted(self.edges[1:-1], values, side="right")
+        has_gap_above = self.edges[1:] > self._upper_ends_of_cells
+        return np.asarray(
+            has_gap_above[position] & (values > self._upper_ends_of_cells[position]) & (values <= self.edges[-1])
+        )
 
     def find_cells(self, values: Floats) -> Integers:
         """The cell of each value, -1 for NaN and for a value past the ends or between cells."""

@@ -240,13 +240,13 @@ class Features:
     scales: Floats
 
     @classmethod
-    def concat(cls, several: Iterable[Features], dim: int) -> Features:
+    def concat(cls, features: Iterable[Features], dim: int) -> Features:
         """All of them, without those that have no finite place or width."""
-        found = list(several)
-        places = np.concatenate([np.empty((0, dim)), *(one.places for one in found)])
-        scales = np.concatenate([np.empty(0), *(one.scales for one in found)])
-        good = np.isfinite(places).all(axis=1) & np.isfinite(scales) & (scales > 0.0)
-        return cls(places[good], scales[good])
+        feature_list = list(features)
+        places = np.concatenate([np.empty((0, dim)), *(feature.places for feature in feature_list)])
+        scales = np.concatenate([np.empty(0), *(feature.scales for feature in feature_list)])
+        valid = np.isfinite(places).all(axis=1) & np.isfinite(scales) & (scales > 0.0)
+        return cls(places[valid], scales[valid])
 
 
 def narrow_features_of_clients(clients: Iterable[Any], dim: int) -> Features:
@@ -264,8 +264,8 @@ def split_panels_with_parents_near_features(
     middles = chart.coordinates_of_points(features.places)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         widths = features.scales[:, None] / chart.axis_stretches(middles)
-    good = np.isfinite(middles).all(axis=1) & (widths > 0.0).all(axis=1)
-    middles, widths = middles[good], widths[good]
+    valid = np.isfinite(middles).all(axis=1) & (widths > 0.0).all(axis=1)
+    middles, widths = middles[valid], widths[valid]
     if chart.period_of_last_coordinate:  # the last coordinate is periodic
         middles = np.concatenate(
             [
@@ -274,35 +274,40 @@ def split_panels_with_parents_near_features(
             ]
         )
         widths = np.tile(widths, (3, 1))
-    done, owners = panels[np.zeros(len(panels), dtype=bool)], np.empty(0, dtype=np.intp)
-    active, owner = panels, np.arange(len(panels))
+    finished_panels, finished_owners = panels[np.zeros(len(panels), dtype=bool)], np.empty(0, dtype=np.intp)
+    open_panels, open_owners = panels, np.arange(len(panels))
     smallest = np.broadcast_to(panels.least_divisible_sides, (panels.dim,))
-    while len(active) and len(middles):
-        excess = _sides_in_feature_widths(active, middles, widths) / widest
-        excess[active.upper - active.lower <= 2.0 * smallest] = 0.0
+    while len(open_panels) and len(middles):
+        excess = _sides_in_feature_widths(open_panels, middles, widths) / widest
+        excess[open_panels.upper - open_panels.lower <= 2.0 * smallest] = 0.0
         wide = excess.max(axis=1) > 1.0
-        if not wide.any() or len(done) + len(active) + int(wide.sum()) > most:
+        if not wide.any() or len(finished_panels) + len(open_panels) + int(wide.sum()) > most:
             break
-        done, owners = done.concat(active[~wide]), np.concatenate([owners, owner[~wide]])
-        active, owner = (
-            active[wide].halve_each_panel_along_its_axis(np.argmax(excess[wide], axis=1)),
-            np.tile(owner[wide], 2),
+        finished_panels, finished_owners = (
+            finished_panels.concat(open_panels[~wide]),
+            np.concatenate([finished_owners, open_owners[~wide]]),
         )
-    return done.concat(active), np.concatenate([owners, owner])
+        open_panels, open_owners = (
+            open_panels[wide].halve_each_panel_along_its_axis(np.argmax(excess[wide], axis=1)),
+            np.tile(open_owners[wide], 2),
+        )
+    return finished_panels.concat(open_panels), np.concatenate([finished_owners, open_owners])
 
 
 def _sides_in_feature_widths(panels: Panels, middles: Floats, widths: Floats) -> Floats:
     """(n, dim) the length of each panel's sides in scales of the narrowest nearby feature; 0 without a feature nearby."""
-    found = np.zeros((len(panels), panels.dim))
+    sides = np.zeros((len(panels), panels.dim))
     step = max(1, _LARGEST_BLOCK // max(1, len(panels)))
     for start in range(0, len(middles), step):
         middle, width = middles[start : start + step], widths[start : start + step]
         reach = _REACH * width
-        near = np.all((panels.lower[:, None, :] < middle + reach) & (panels.upper[:, None, :] > middle - reach), axis=2)
+        is_near = np.all(
+            (panels.lower[:, None, :] < middle + reach) & (panels.upper[:, None, :] > middle - reach), axis=2
+        )
         for axis in range(panels.dim):
-            narrowest = np.where(near, width[:, axis], np.inf).min(axis=1)
-            found[:, axis] = np.maximum(found[:, axis], (panels.upper - panels.lower)[:, axis] / narrowest)
-    return found
+            narrowest = np.where(is_near, width[:, axis], np.inf).min(axis=1)
+            sides[:, axis] = np.maximum(sides[:, axis], (panels.upper - panels.lower)[:, axis] / narrowest)
+    return sides
 
 
 @with_short_repr
@@ -324,10 +329,8 @@ class Nodes:
         """(n, m) reference masses; they sum to one up to the error of the quadrature."""
         return self.weights * self.element
 
-    def __getitem__(self, which: NDArray[np.bool_]) -> Nodes:
-        return Nodes(
-            self.panels[which], self.x[which], self.log_reference[which], self.weights[which], self.element[which]
-        )
+    def __getitem__(self, mask: NDArray[np.bool_]) -> Nodes:
+        return Nodes(self.panels[mask], self.x[mask], self.log_reference[mask], self.weights[mask], self.element[mask])
 
     def concat(self, other: Nodes) -> Nodes:
         """These nodes and then the others."""
@@ -367,8 +370,8 @@ class CellPartition:
             halves = panels[heavy].halve_each_panel_along_its_axis(_longest_axis_of_cells(family, panels[heavy]))
             panels = panels[~heavy].concat(halves)
             masses = np.concatenate([masses[~heavy], _reference_masses_of_panels(family, halves)])
-        held = masses > (0.0 if family.any_client else 1e-15 * masses.max())
-        panels, masses = panels[held], masses[held]
+        is_kept = masses > (0.0 if family.any_client else 1e-15 * masses.max())
+        panels, masses = panels[is_kept], masses[is_kept]
         return cls(family, panels, masses / masses.sum(), _density_ceilings_in_cells(family, panels))
 
     def __len__(self) -> int:
@@ -383,15 +386,15 @@ class CellPartition:
         low, width = self.panels.lower[numbers], (self.panels.upper - self.panels.lower)[numbers]
         ceilings, chart, dim = self.ceilings[numbers], self.family.chart, self.family.dim
         t = low + width * rng.random((len(numbers), dim))
-        waiting = np.arange(len(numbers))
+        pending = np.arange(len(numbers))
         for _ in range(1000):
-            element = np.exp(self.family.log_reference(chart.points_at_coordinates(t[waiting]))) * chart.jacobian(
-                t[waiting]
+            element = np.exp(self.family.log_reference(chart.points_at_coordinates(t[pending]))) * chart.jacobian(
+                t[pending]
             )
-            waiting = waiting[rng.random(len(waiting)) * ceilings[waiting] > element]
-            if not len(waiting):
+            pending = pending[rng.random(len(pending)) * ceilings[pending] > element]
+            if not len(pending):
                 break
-            t[waiting] = low[waiting] + width[waiting] * rng.random((len(waiting), dim))
+            t[pending] = low[pending] + width[pending] * rng.random((len(pending), dim))
         return chart.points_at_coordinates(t)
 
     def cell_pieces_between_edges(self, edges: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
@@ -409,16 +412,16 @@ class CellPartition:
     def _cut_cells_at_edges(self, edges: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
         order = np.argsort(self.panels.lower[:, 0])
         start, stop = self.panels.lower[order, 0], self.panels.upper[order, 0]
-        places = self.family.chart.coordinates_of_points(np.clip(edges, -_FAR, _FAR)[:, None])[:, 0]
-        grid = np.unique(np.concatenate([start, stop, np.clip(places, start[0], stop[-1])]))
+        edge_coordinates = self.family.chart.coordinates_of_points(np.clip(edges, -_FAR, _FAR)[:, None])[:, 0]
+        grid = np.unique(np.concatenate([start, stop, np.clip(edge_coordinates, start[0], stop[-1])]))
         middle = 0.5 * (grid[:-1] + grid[1:])
         cell = np.clip(np.searchsorted(start, middle, side="right") - 1, 0, start.size - 1)
         mass = self.family.nodes_of_panels(Panels(grid[:-1, None], grid[1:, None]), ORDER[1]).masses.sum(axis=1)
         mass[middle >= stop[cell]] = 0.0  # between cells, where the reference has no mass
-        whole = np.bincount(cell, mass, minlength=start.size)[cell]
-        share = np.divide(mass, whole, out=np.zeros_like(mass), where=whole > 0.0)
-        falling = places[-1] < places[0]
-        owner = np.searchsorted(places[::-1] if falling else places, middle, side="right") - 1
+        cell_masses = np.bincount(cell, mass, minlength=start.size)[cell]
+        share = np.divide(mass, cell_masses, out=np.zeros_like(mass), where=cell_masses > 0.0)
+        falling = edge_coordinates[-1] < edge_coordinates[0]
+        owner = np.searchsorted(edge_coordinates[::-1] if falling else edge_coordinates, middle, side="right") - 1
         inside = (owner >= 0) & (owner < edges.size - 1)
         owner = edges.size - 2 - owner if falling else owner
         return order[cell[inside]], owner[inside], share[inside]
@@ -426,12 +429,14 @@ class CellPartition:
     def cell_numbers_of_points(self, x: Floats) -> NDArray[np.int64]:
         """The cell of each point (n, dim); -1 outside all cells."""
         t = self.family.chart.coordinates_of_points(x)
-        found = np.full(len(x), -1, dtype=np.int64)
+        cells = np.full(len(x), -1, dtype=np.int64)
         step = max(1, _CELLS_IN_A_ROUND // max(len(self.panels), 1))
         for rows in (slice(start, start + step) for start in range(0, len(x), step)):
-            inside = np.all((t[rows, None, :] >= self.panels.lower) & (t[rows, None, :] <= self.panels.upper), axis=2)
-            found[rows] = np.where(inside.any(axis=1), np.argmax(inside, axis=1), -1)
-        return found
+            is_inside = np.all(
+                (t[rows, None, :] >= self.panels.lower) & (t[rows, None, :] <= self.panels.upper), axis=2
+            )
+            cells[rows] = np.where(is_inside.any(axis=1), np.argmax(is_inside, axis=1), -1)
+        return cells
 
 
 def _reference_masses_of_panels(family: ContinuousFamily, panels: Panels) -> Floats:
@@ -459,8 +464,8 @@ def _density_ceilings_in_cells(family: ContinuousFamily, panels: Panels) -> Floa
     t = panels.lower[:, None, :] + (panels.upper - panels.lower)[:, None, :] * corners
     x = family.chart.points_at_coordinates(t)
     at_corners = np.exp(family.log_reference(x.reshape(-1, dim))).reshape(t.shape[:2]) * family.chart.jacobian(t)
-    inside = family.nodes_of_panels(panels, 3).element
-    return np.asarray(np.maximum(at_corners.max(axis=1), inside.max(axis=1)) * (1.0 + 1e-6))
+    at_nodes = family.nodes_of_panels(panels, 3).element
+    return np.asarray(np.maximum(at_corners.max(axis=1), at_nodes.max(axis=1)) * (1.0 + 1e-6))
 
 
 @dataclass(frozen=True, eq=False)
@@ -514,8 +519,8 @@ def interval_masses_of_tabulated_density(
         height = 0.5 * sum(ends) / (right - left)
     pieces = height * (stop - start)
     owner = np.searchsorted(edges, start, side="right") - 1  # before the first edge: -1
-    held = (owner >= 0) & (owner < edges.size - 1)
-    mass = sum_by_cell(pieces[held], owner[held], edges.size - 1)
+    is_inside = (owner >= 0) & (owner < edges.size - 1)
+    mass = sum_by_cell(pieces[is_inside], owner[is_inside], edges.size - 1)
     return IntervalMasses.from_mass_and_error_bound(mass, mass * (2.0 * (grid.size + 16) * _UNIT))
 
 
@@ -535,10 +540,10 @@ def interval_masses_of_lipschitz_density(
     heights: Floats, widths: Floats, owner: NDArray[np.intp], cells: int, constant: float
 ) -> IntervalMasses:
     """Masses from the heights in the middle of short pieces of cells, for a density that changes by at most `constant` times a distance."""
-    reach = 0.25 * constant * np.square(widths) * (1.0 + 16.0 * _UNIT)
+    error = 0.25 * constant * np.square(widths) * (1.0 + 16.0 * _UNIT)
     rounding = 2.0 * (heights.size + 16) * _UNIT
-    low = sum_by_cell(np.maximum(heights * widths - reach, 0.0), owner, cells)
-    high = sum_by_cell(heights * widths + reach, owner, cells)
+    low = sum_by_cell(np.maximum(heights * widths - error, 0.0), owner, cells)
+    high = sum_by_cell(heights * widths + error, owner, cells)
     mass = sum_by_cell(heights * widths, owner, cells)
     return IntervalMasses(mass, low * (1.0 - rounding), high * (1.0 + rounding))
 

@@ -56,6 +56,7 @@ _UNIT = 2.0**-53
 _FAINT = -600.0  # log of a density, far below which floats lose it
 _BLOCK = 1 << 18  # components times points or edges that are held at a time, so that they stay in cache
 _MASS_TOLERANCE, _MASS_ROUNDING = 1e-8, 1e-14  # of the logarithm of a least mass; the second is relative
+_NEARLY_EVEN = 1e-9  # the relative difference of the two ends of such a box, at most
 _MOST_CELLS, _MOST_HALVINGS = 1 << 13, 60  # of its branch and bound; where they are too few, the bound is less tight
 
 
@@ -74,7 +75,7 @@ class MixtureKernel(Protocol):
     def has_independent_axes(self) -> bool:
         """Whether the axes are independent, so that masses of boxes are products."""
 
-    def draw_component_points(self, which: NDArray[np.int64], dim: int, rng: np.random.Generator) -> Floats:
+    def draw_component_points(self, components: NDArray[np.int64], dim: int, rng: np.random.Generator) -> Floats:
         """One point (n, dim) for each of the components drawn."""
 
     def log_mass_between(self, low: ArrayLike, high: ArrayLike) -> Floats:
@@ -109,8 +110,8 @@ class _GaussianKernel:
         squared *= (-0.5 / np.square(scales))[:, None]
         return squared
 
-    def draw_component_points(self, which: NDArray[np.int64], dim: int, rng: np.random.Generator) -> Floats:
-        return rng.standard_normal((len(which), dim))
+    def draw_component_points(self, components: NDArray[np.int64], dim: int, rng: np.random.Generator) -> Floats:
+        return rng.standard_normal((len(components), dim))
 
     def log_mass_between(self, low: ArrayLike, high: ArrayLike) -> Floats:
         left, right = _mirror_interval_left(low, high)
@@ -122,10 +123,10 @@ class _GaussianKernel:
         return np.asarray(scipy.special.ndtr(x))
 
     def tail_mass_and_error(self, distance: Floats) -> tuple[Floats, Floats]:
-        beyond = np.asarray(scipy.special.ndtr(-distance))
+        mass = np.asarray(scipy.special.ndtr(-distance))
         with np.errstate(invalid="ignore"):  # at infinity mass and error are 0
-            error = np.where(beyond > 0.0, beyond * (16.0 + 8.0 * np.square(distance)) * _UNIT, 0.0)
-        return beyond, error
+            error = np.where(mass > 0.0, mass * (16.0 + 8.0 * np.square(distance)) * _UNIT, 0.0)
+        return mass, error
 
     def norm_of_points(self, x: Floats) -> Floats:
         return np.asarray(np.sqrt(np.square(x).sum(axis=-1)))
@@ -146,8 +147,8 @@ class _LaplaceKernel:
         distance *= (-1.0 / scales)[:, None]
         return distance
 
-    def draw_component_points(self, which: NDArray[np.int64], dim: int, rng: np.random.Generator) -> Floats:
-        return rng.laplace(size=(len(which), dim))
+    def draw_component_points(self, components: NDArray[np.int64], dim: int, rng: np.random.Generator) -> Floats:
+        return rng.laplace(size=(len(components), dim))
 
     def log_mass_between(self, low: ArrayLike, high: ArrayLike) -> Floats:
         left, right = _mirror_interval_left(low, high)
@@ -160,10 +161,10 @@ class _LaplaceKernel:
         return laplace_cdf(x)
 
     def tail_mass_and_error(self, distance: Floats) -> tuple[Floats, Floats]:
-        beyond = 0.5 * np.exp(-distance)
+        mass = 0.5 * np.exp(-distance)
         with np.errstate(invalid="ignore"):
-            error = np.where(beyond > 0.0, beyond * (16.0 + 8.0 * distance) * _UNIT, 0.0)
-        return beyond, error
+            error = np.where(mass > 0.0, mass * (16.0 + 8.0 * distance) * _UNIT, 0.0)
+        return mass, error
 
     def norm_of_points(self, x: Floats) -> Floats:
         return np.asarray(np.abs(x).sum(axis=-1))
@@ -211,14 +212,14 @@ class CorrelatedGaussian:
     def log_kernel_relative_to_centre(self, x: Floats, centres: Floats, scales: Floats) -> Floats:
         out = np.empty((len(centres), len(x)))
         for row, (centre, axes) in enumerate(zip(centres, self.axes, strict=True)):
-            apart = scipy.linalg.solve_triangular(axes, (x - centre).T, lower=True, check_finite=False)
-            np.sum(np.square(apart), axis=0, out=out[row])
+            offsets = scipy.linalg.solve_triangular(axes, (x - centre).T, lower=True, check_finite=False)
+            np.sum(np.square(offsets), axis=0, out=out[row])
         out *= (-0.5 / np.square(scales))[:, None]
         return out
 
-    def draw_component_points(self, which: NDArray[np.int64], dim: int, rng: np.random.Generator) -> Floats:
-        standard = rng.standard_normal((len(which), dim))
-        return np.asarray(np.einsum("nij,nj->ni", self.axes[which], standard))
+    def draw_component_points(self, components: NDArray[np.int64], dim: int, rng: np.random.Generator) -> Floats:
+        standard = rng.standard_normal((len(components), dim))
+        return np.asarray(np.einsum("nij,nj->ni", self.axes[components], standard))
 
     def log_mass_between(self, low: ArrayLike, high: ArrayLike) -> Floats:
         raise DiscreetError("the mass that a correlated component has in a box is not known in closed form")
@@ -248,24 +249,24 @@ class CorrelatedGaussian:
 
 def _evenly_spaced_places_on_axis(side: float, narrowest: float, most: int) -> Floats:
     """Places within reach along one axis; the narrowest axis needs one."""
-    count = min(most, 1 + 2 * math.ceil(_REACH * (side / narrowest - 1.0) / _REACH))
+    count = min(most, 1 + 2 * math.ceil(side / narrowest - 1.0))
     return np.linspace(-_REACH * side, _REACH * side, count) if count > 1 else np.zeros(1)
 
 
 def scales_and_factors_of_covariances(covariances: ArrayLike, count: int, dim: int) -> tuple[Floats, Floats | None]:
     """Scales (k,) and axes (k, dim, dim) of covariances (dim, dim) or (k, dim, dim); axes are None if all are multiples of the identity."""
-    given = as_floats(covariances, "covariances")
-    if given.shape not in ((dim, dim), (count, dim, dim)):
+    array = as_floats(covariances, "covariances")
+    if array.shape not in ((dim, dim), (count, dim, dim)):
         raise DiscreetError(
-            f"covariances has shape {given.shape}; give one matrix ({dim}, {dim}) for all components, or ({count}, {dim}, {dim})"
+            f"covariances has shape {array.shape}; give one matrix ({dim}, {dim}) for all components, or ({count}, {dim}, {dim})"
         )
-    matrices = np.broadcast_to(given, (count, dim, dim))
+    matrices = np.broadcast_to(array, (count, dim, dim))
     scales, axes = np.empty(count), np.empty((count, dim, dim))
     for number, matrix in enumerate(matrices):
-        where = "covariances" if given.ndim == 2 else f"covariances[{number}]"
+        where = "covariances" if array.ndim == 2 else f"covariances[{number}]"
         scales[number], axes[number] = _scale_and_factor_of_covariance(matrix, where)
-    round_ones = np.allclose(axes, np.eye(dim), rtol=0.0, atol=1e-14)
-    return scales, None if round_ones else axes
+    are_round = np.allclose(axes, np.eye(dim), rtol=0.0, atol=1e-14)
+    return scales, None if are_round else axes
 
 
 def _scale_and_factor_of_covariance(matrix: Floats, where: str) -> tuple[float, Floats]:
@@ -313,13 +314,13 @@ class Mixture:
         kernel: str | MixtureKernel = "gaussian",
         covariances: ArrayLike | None = None,
     ) -> None:
-        given = as_floats(weights, "weights")
-        if given.ndim != 1 or not given.size:
-            raise DiscreetError(f"weights has shape {given.shape}; give one for each component")
-        refuse_bad_entries(given, "weights")
-        if not given.max() > 0.0:
+        raw_weights = as_floats(weights, "weights")
+        if raw_weights.ndim != 1 or not raw_weights.size:
+            raise DiscreetError(f"weights has shape {raw_weights.shape}; give one for each component")
+        refuse_bad_entries(raw_weights, "weights")
+        if not raw_weights.max() > 0.0:
             raise DiscreetError("weights are all zero; give at least one component a positive weight")
-        scaled = given / given.max()  # so that the sum cannot overflow
+        scaled = raw_weights / raw_weights.max()  # so that the sum cannot overflow
         self.weights = scaled / scaled.sum()
         means = as_floats(means, "means")
         self.means = means.reshape(-1, 1) if means.ndim <= 1 else means
@@ -379,14 +380,15 @@ class Mixture:
         """Its components, as features."""
         if isinstance(self.kernel, CorrelatedGaussian):
             return self.kernel.narrow_places(self.means, self.scales)
-        held = self.weights > 0.0
-        return Features(self.means[held], self.scales[held])
+        positive = self.weights > 0.0
+        return Features(self.means[positive], self.scales[positive])
 
     def draw(self, count: int, rng: np.random.Generator) -> Floats:
         """Independent points (count, dim) of the mixture."""
-        which = rng.choice(len(self.weights), size=count, p=self.weights)
+        components = rng.choice(len(self.weights), size=count, p=self.weights)
         return np.asarray(
-            self.means[which] + self.scales[which, None] * self.kernel.draw_component_points(which, self.dim, rng),
+            self.means[components]
+            + self.scales[components, None] * self.kernel.draw_component_points(components, self.dim, rng),
             dtype=np.float64,
         )
 
@@ -441,13 +443,26 @@ def mixture_log_densities(mixtures: Sequence[Mixture], x: Floats) -> Floats:
 
 
 def lower_bound_of_log_least_mass(low: Floats, high: Floats, radius: float) -> float:
-    """A lower bound of the log mass between low and high (dim,) of a unit Gaussian with |centre| <= radius, close to the least."""
+    """A lower bound of the log mass between low and high (dim,) of a unit Gaussian with |centre| <= radius, close to the least.
+
+    A box that rounding alone keeps from being even (0.1 + 0.2 is not 0.3) is bounded by the even box inside it too, which settles sooner.
+    """
+    bound, inner = _bound_log_least_mass_in_box(low, high, radius), np.minimum(-low, high)
+    nearly_even = (low != -high) & np.isclose(-low, high, rtol=_NEARLY_EVEN, atol=0.0)
+    if nearly_even.any():
+        within = np.where(nearly_even, -inner, low), np.where(nearly_even, inner, high)
+        bound = max(bound, _bound_log_least_mass_in_box(*within, radius))
+    return bound - _MASS_ROUNDING * abs(bound)
+
+
+def _bound_log_least_mass_in_box(low: Floats, high: Floats, radius: float) -> float:
+    """The same for the box itself, up to rounding."""
     even = low == -high
     masses_at_zero = GAUSSIAN.log_mass_between(low, high)
-    moved, bounds = np.flatnonzero(~even), []
-    for axes in [np.append(moved, axis) for axis in np.flatnonzero(even)] or [moved]:
-        unmoved = np.delete(masses_at_zero, axes).sum()
-        bounds.append(_bound_log_least_mass_over_orthant(low[axes], high[axes], radius) + float(unmoved))
+    moving_axes, bounds = np.flatnonzero(~even), []
+    for axes in [np.append(moving_axes, axis) for axis in np.flatnonzero(even)] or [moving_axes]:
+        fixed_mass = np.delete(masses_at_zero, axes).sum()
+        bounds.append(_bound_log_least_mass_over_orthant(low[axes], high[axes], radius) + float(fixed_mass))
     return min(bounds)
 
 
@@ -455,8 +470,8 @@ def _bound_log_least_mass_over_orthant(low: Floats, high: Floats, radius: float)
     """The same, where the centre moves along all axes, by branch and bound over the directions."""
 
     def log_mass(centres: Floats) -> Floats:
-        found = GAUSSIAN.log_mass_between(low - centres, high - centres).sum(axis=-1)
-        return np.where(np.isnan(found), -math.inf, found)  # a mass too small for a float
+        log_masses = GAUSSIAN.log_mass_between(low - centres, high - centres).sum(axis=-1)
+        return np.where(np.isnan(log_masses), -math.inf, log_masses)  # a mass too small for a float
 
     cells = np.diag(np.where(low > -high, -1.0, 1.0))[None, :, :]  # (cells, n, n): n unit vectors each
     least_found, least_of_done = math.inf, math.inf
@@ -468,18 +483,18 @@ def _bound_log_least_mass_over_orthant(low: Floats, high: Floats, radius: float)
         central *= radius / GAUSSIAN.norm_of_points(central)[:, None]
         at_central = log_mass(central)
         slope = _truncated_means(low, high, central)
-        along = [np.einsum("kij,kj->ki", points - central[:, None, :], slope) for points in (inner, outer)]
-        by_tangent = at_central + np.minimum(*along).min(axis=1)
+        corner_changes = [np.einsum("kij,kj->ki", points - central[:, None, :], slope) for points in (inner, outer)]
+        by_tangent = at_central + np.minimum(*corner_changes).min(axis=1)
         bounds = np.fmax(log_mass(outer).min(axis=1), by_tangent)
         least_found = min(least_found, float(at_central.min()), float(log_mass(inner).min()))
-        remaining = bounds < least_found - _MASS_TOLERANCE + _MASS_ROUNDING * least_found
-        least_of_done = min(least_of_done, float(bounds[~remaining].min(initial=math.inf)))
-        if not remaining.any():
+        is_open = bounds < least_found - _MASS_TOLERANCE + _MASS_ROUNDING * least_found
+        least_of_done = min(least_of_done, float(bounds[~is_open].min(initial=math.inf)))
+        if not is_open.any():
             return least_of_done
-        least_of_open = float(bounds[remaining].min())
-        if 2 * np.count_nonzero(remaining) > _MOST_CELLS:
+        least_of_open = float(bounds[is_open].min())
+        if 2 * np.count_nonzero(is_open) > _MOST_CELLS:
             break
-        cells = _halve_longest_edges(cells[remaining])
+        cells = _halve_longest_edges(cells[is_open])
     return min(least_of_done, least_of_open)
 
 
@@ -497,12 +512,12 @@ def _halve_longest_edges(cells: Floats) -> Floats:
     """Each cone (cells, n, n) in two, at the middle of the longest edge between its unit vectors."""
     first, second = np.triu_indices(cells.shape[1], 1)
     longest = np.square(cells[:, first] - cells[:, second]).sum(axis=-1).argmax(axis=1)
-    first, second, each = first[longest], second[longest], np.arange(len(cells))
-    middle = cells[each, first] + cells[each, second]
+    first, second, rows = first[longest], second[longest], np.arange(len(cells))
+    middle = cells[rows, first] + cells[rows, second]
     middle /= GAUSSIAN.norm_of_points(middle)[:, None]
     halves = np.stack([cells, cells])
-    halves[0, each, first] = middle
-    halves[1, each, second] = middle
+    halves[0, rows, first] = middle
+    halves[1, rows, second] = middle
     return halves.reshape(-1, *cells.shape[1:])
 
 
@@ -510,10 +525,12 @@ def interval_masses_of_mixture(
     kernel: MixtureKernel, weights: Floats, centres: Floats, scales: Floats, edges: Floats
 ) -> IntervalMasses:
     """The masses of a mixture of kernels on a line: weights, centres and scales (k,)."""
-    mass, off = _component_interval_masses_and_errors(kernel, centres, scales, edges)
-    whole = weights @ mass
+    mass, errors = _component_interval_masses_and_errors(kernel, centres, scales, edges)
+    total = weights @ mass
     rounding = 2.0 * (len(weights) + 8) * _UNIT
-    return IntervalMasses.from_mass_and_error_bound(whole, (weights @ off) * (1.0 + rounding) + rounding * whole + TINY)
+    return IntervalMasses.from_mass_and_error_bound(
+        total, (weights @ errors) * (1.0 + rounding) + rounding * total + TINY
+    )
 
 
 def interval_mass_rows_of_mixtures(mixtures: Sequence[Mixture], edges: Floats) -> Floats:
@@ -521,12 +538,12 @@ def interval_mass_rows_of_mixtures(mixtures: Sequence[Mixture], edges: Floats) -
     rows = np.empty((len(mixtures), edges.size - 1))
     step = max(1, _BLOCK // (edges.size * max(len(p.weights) for p in mixtures)))
     for first in range(0, len(mixtures), step):
-        some = mixtures[first : first + step]
-        weights, scales = (np.concatenate([getattr(p, name) for p in some]) for name in ("weights", "scales"))
-        centres = np.concatenate([p.means[:, 0] for p in some])
-        below = some[0].kernel.cdf((edges - centres[:, None]) / scales[:, None])
+        batch = mixtures[first : first + step]
+        weights, scales = (np.concatenate([getattr(p, name) for p in batch]) for name in ("weights", "scales"))
+        centres = np.concatenate([p.means[:, 0] for p in batch])
+        below = batch[0].kernel.cdf((edges - centres[:, None]) / scales[:, None])
         below *= weights[:, None]
-        starts = _component_starts_and_end(some)[:-1]
+        starts = _component_starts_and_end(batch)[:-1]
         rows[first : first + step] = np.diff(np.add.reduceat(below, starts, axis=0), axis=1)
     return np.maximum(rows, 0.0, out=rows)
 

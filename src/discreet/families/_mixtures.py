@@ -76,7 +76,9 @@ from discreet.families._kernel_mixtures import (
 
 Floats = NDArray[np.float64]
 _TAIL = np.array([0.0, 1.0, 2.0, 3.0, 4.5, 6.5, 9.5])  # in standard deviations; the rest has mass 1e-21
-_FAR_RIGHT = 20.0  # in scales: beyond it 1 less the Laplace distribution function has fewer than half of its digits
+_FEW_DRAWS = (
+    64 * 2.0**-53
+)  # a mass near 1 of the Laplace distribution function in which there are fewer than 64 floats: beyond 32 scales
 _EXPONENTIAL_TAIL = np.array([0.0, 1.0, 2.0, 4.0, 7.0, 11.0, 16.0, 22.0, 30.0, 40.0])  # in scales; mass 1e-18 is left
 _ROUNDING = 1e-12
 PROVED, SEARCHED = "proved", "searched"  # normalisers of Gaussian mixtures on a box
@@ -220,33 +222,33 @@ class GaussianMixtures(_Mixtures):
         return discretiser_of_worst_gaussian_on_line(radius, self._log_upper, (low / self.scale, high / self.scale))
 
     def log_reference(self, x: Floats) -> Floats:
-        found = self._log_envelope(x) - self._log_upper
-        return found if self.box is None else np.where(self._points_are_inside_box(x), found, -np.inf)
+        log_h = self._log_envelope(x) - self._log_upper
+        return log_h if self.box is None else np.where(self._points_are_inside_box(x), log_h, -np.inf)
 
     def _log_envelope(self, x: Floats) -> Floats:
         """log h~, not cut off at the box."""
-        beyond = np.maximum(0.0, GAUSSIAN.norm_of_points(x) - self.radius) / self.scale
-        return np.asarray(self._log_envelope_height - 0.5 * np.square(beyond))
+        excess = np.maximum(0.0, GAUSSIAN.norm_of_points(x) - self.radius) / self.scale
+        return np.asarray(self._log_envelope_height - 0.5 * np.square(excess))
 
     @property
     def _log_envelope_height(self) -> float:
         """log of the largest value of h~, its value within the radius."""
         return GAUSSIAN.log_kernel_at_centre(self.dim) - self.dim * math.log(self.scale) - self._log_least_mass_in_box
 
-    def _choose_normaliser(self, wanted: str | None) -> tuple[str | None, float]:
+    def _choose_normaliser(self, normaliser: str | None) -> tuple[str | None, float]:
         """The normaliser, None where there is but one; and log of the smallest mass that an admissible centre leaves in the box."""
         if self.box is None:
             return None, 0.0
         low, high = np.array(self.box).T / self.scale
         radius = self.radius / self.scale
-        searched = _search_log_least_mass(low, high, radius)
+        log_searched = _search_log_least_mass(low, high, radius)
         if self.dim == 1:
-            return None, searched
-        proved = lower_bound_of_log_least_mass(low, high, radius)
-        missed = searched > proved + _AGREEING + _rounding_of_log_masses(low, high, radius)
-        if wanted == PROVED or (missed and wanted is None):
-            return PROVED, proved
-        return SEARCHED if missed else None, searched
+            return None, log_searched
+        log_proved = lower_bound_of_log_least_mass(low, high, radius)
+        is_too_large = log_searched > log_proved + _AGREEING + _rounding_of_log_masses(low, high, radius)
+        if normaliser == PROVED or (is_too_large and normaliser is None):
+            return PROVED, log_proved
+        return SEARCHED if is_too_large else None, log_searched
 
     def _log_mass_of_envelope(self) -> float:
         if self.box is None:
@@ -292,16 +294,16 @@ class GaussianMixtures(_Mixtures):
             return self._draw_on_whole_space(count, rng)
         if self.dim == 1:
             return self._draw_on_interval(count, rng)
-        kept: list[Floats] = []
-        missing, tried = count, 0
+        blocks: list[Floats] = []
+        missing, try_count = count, 0
         while missing > 0:
             x = self._draw_accepted_points(max(2 * missing, 1024), rng)
-            tried += len(x)
-            kept.append(x[:missing])
-            missing -= len(kept[-1])
-            if tried > 10**7 and tried > 10**5 * (count - missing):
+            try_count += len(x)
+            blocks.append(x[:missing])
+            missing -= len(blocks[-1])
+            if try_count > 10**7 and try_count > 10**5 * (count - missing):
                 raise DiscreetError(f"box = {self.box} holds almost nothing of {self!r}; move it nearer to the origin")
-        return np.concatenate(kept)
+        return np.concatenate(blocks)
 
     def _draw_accepted_points(self, tries: int, rng: np.random.Generator) -> Floats:
         """The accepted points of that many tries: drawn on R^dim, or on the box if that is smaller."""
@@ -343,21 +345,23 @@ class GaussianMixtures(_Mixtures):
         rho, s = self.radius, self.scale
         if self.box is not None or self.dim == 1:
             outermost = rho + s * _TAIL[-1]
-            whole = [(-outermost, outermost)] * self.dim
-            both = np.concatenate([-rho - s * _TAIL[::-1], [0.0], rho + s * _TAIL])
-            return cartesian_chart(self.box or whole, both, np.array([-rho, 0.0, rho]), s)
+            default_box = [(-outermost, outermost)] * self.dim
+            edges = np.concatenate([-rho - s * _TAIL[::-1], [0.0], rho + s * _TAIL])
+            return cartesian_chart(self.box or default_box, edges, np.array([-rho, 0.0, rho]), s)
         refuse_dimension_without_chart(self.dim)
         outer = rho + s * _TAIL
         # r^(n-1) exp(-(r - rho)^2/(2 s^2)) has its mode where r (r - rho) = (n - 1) s^2
         mode = 0.5 * (rho + math.sqrt(rho * rho + 4.0 * (self.dim - 1) * s * s))
         radii = np.array([0.0, rho, mode, outer[-1]])
-        fine = subdivide_breaks(np.concatenate([[0.0], outer]), s if self.dim == 2 else 1.5 * s, 64)
-        around = np.linspace(0.0, 2.0 * math.pi, 1 + 2 * math.ceil(min(32.0, math.pi * (rho + s) / (1.5 * s))))
-        turn = np.array([0.0, math.pi, 2.0 * math.pi])
+        radius_edges = subdivide_breaks(np.concatenate([[0.0], outer]), s if self.dim == 2 else 1.5 * s, 64)
+        angles = np.linspace(0.0, 2.0 * math.pi, 1 + 2 * math.ceil(min(32.0, math.pi * (rho + s) / (1.5 * s))))
+        angle_breaks = np.array([0.0, math.pi, 2.0 * math.pi])
         if self.dim == 2:
-            return Polar((radii, turn), (fine, around))
-        half = np.array([0.0, 0.5 * math.pi, math.pi])
-        return Spherical((radii, half, turn), (fine, subdivide_breaks(half, float(around[1])), around))
+            return Polar((radii, angle_breaks), (radius_edges, angles))
+        pole_breaks = np.array([0.0, 0.5 * math.pi, math.pi])
+        return Spherical(
+            (radii, pole_breaks, angle_breaks), (radius_edges, subdivide_breaks(pole_breaks, float(angles[1])), angles)
+        )
 
 
 @final
@@ -412,36 +416,37 @@ class LaplaceMixtures(_Mixtures):
         return discretiser_of_worst_laplace(self.radius / self.scale) if self.box is None else None
 
     def log_reference(self, x: Floats) -> Floats:
-        found = self._log_reference_height - LAPLACE.norm_of_points(x) / self.scale
-        return found if self.box is None else np.where(self._points_are_inside_box(x), found, -np.inf)
+        log_h = self._log_reference_height - LAPLACE.norm_of_points(x) / self.scale
+        return log_h if self.box is None else np.where(self._points_are_inside_box(x), log_h, -np.inf)
 
     @cached_property
     def _log_reference_height(self) -> float:
-        free = LAPLACE.log_kernel_at_centre(self.dim) - self.dim * math.log(self.scale)
+        height = LAPLACE.log_kernel_at_centre(self.dim) - self.dim * math.log(self.scale)
         if self.box is None:
-            return free
+            return height
         low, high = np.array(self.box).T / self.scale
-        return free - float(LAPLACE.log_mass_between(low, high).sum())
+        return height - float(LAPLACE.log_mass_between(low, high).sum())
 
     def draw(self, count: int, rng: np.random.Generator) -> Floats:
         if self.box is None:
             return self.scale * rng.laplace(size=(count, self.dim))
         low, high = np.array(self.box).T / self.scale
-        far = low > _FAR_RIGHT  # mirrored, so that the distribution function keeps its digits
-        low, high = np.where(far, -high, low), np.where(far, -low, high)
+        # mirrored where the distribution function has no digits left, and nowhere else: agreements rely on the same points
+        is_mirrored = (low > 0.0) & (laplace_cdf(high) - laplace_cdf(low) < _FEW_DRAWS)
+        low, high = np.where(is_mirrored, -high, low), np.where(is_mirrored, -low, high)
         below, above = laplace_cdf(low), laplace_cdf(high)
         uniform = below + (above - below) * rng.random((count, self.dim))
         x = np.where(uniform < 0.5, np.log(2.0 * uniform), -np.log(2.0 * (1.0 - uniform)))
-        return np.clip(x, low, high) * np.where(far, -self.scale, self.scale)
+        return np.clip(x, low, high) * np.where(is_mirrored, -self.scale, self.scale)
 
     @cached_property
     def chart(self) -> Chart:
         refuse_dimension_without_chart(self.dim)
         tail = _EXPONENTIAL_TAIL if self.dim < 3 else _EXPONENTIAL_TAIL[[0, 2, 4, 6, 9]]
         reach = self.radius + self.scale * tail
-        both = np.concatenate([-reach[::-1], [0.0], reach])
-        whole = [(-float(reach[-1]), float(reach[-1]))] * self.dim
-        return cartesian_chart(self.box or whole, both, np.array([0.0]), self.scale)
+        edges = np.concatenate([-reach[::-1], [0.0], reach])
+        default_box = [(-float(reach[-1]), float(reach[-1]))] * self.dim
+        return cartesian_chart(self.box or default_box, edges, np.array([0.0]), self.scale)
 
 
 def _search_log_least_mass(low: Floats, high: Floats, radius: float) -> float:
@@ -458,13 +463,13 @@ def _search_log_least_mass(low: Floats, high: Floats, radius: float) -> float:
     best = min(starts, key=log_mass_in_box_towards)
     if dim == 1:
         return log_mass_in_box_towards(best)
-    found = scipy.optimize.minimize(
+    optimum = scipy.optimize.minimize(
         lambda v: log_mass_in_box_towards(v) if np.any(v) else 0.0,
         best,
         method="Nelder-Mead",
         options={"xatol": 1e-10},
     )
-    return min(log_mass_in_box_towards(best), float(found.fun))
+    return min(log_mass_in_box_towards(best), float(optimum.fun))
 
 
 def _rounding_of_log_masses(low: Floats, high: Floats, radius: float) -> float:
@@ -487,17 +492,17 @@ def discretiser_of_worst_gaussian_on_line(
     low, high = (-radius - _FARTHEST, radius + _FARTHEST) if box is None else box
 
     def log_ratio(x: Floats) -> Floats:
-        beyond = np.maximum(0.0, np.abs(x) - radius)
-        return log_upper - 0.5 * (np.square(x - radius) - np.square(beyond))
+        excess = np.maximum(0.0, np.abs(x) - radius)
+        return log_upper - 0.5 * (np.square(x - radius) - np.square(excess))
 
-    def place_where_log_ratio_is(level: float) -> float:
+    def point_where_log_ratio_is(level: float) -> float:
         depth = 2.0 * max(0.0, log_upper - level)
         return radius - depth**0.5 if depth <= 4.0 * radius * radius else -depth / (4.0 * radius)
 
     def members_on_atoms_cut_at_levels(levels: Sequence[float]) -> MembersOnAtoms:
         edges = np.concatenate([radius - _NEAR, radius + _NEAR, -radius - _NEAR, -radius + _NEAR, [-radius, radius]])
         x, weights = _gauss_nodes_and_weights(
-            _cut_edges_to_interval(np.append(edges, [place_where_log_ratio_is(level) for level in levels]), low, high),
+            _cut_edges_to_interval(np.append(edges, [point_where_log_ratio_is(level) for level in levels]), low, high),
             _LINE_NODES,
         )
         return members_proportional_to_ratios(
@@ -511,9 +516,9 @@ def discretiser_of_worst_laplace(radius: float) -> WorstMembers:
     """A Laplace kernel at a corner of the ball, by the one coordinate that matters; lengths in scales."""
 
     def members_on_atoms_cut_at_levels(levels: Sequence[float]) -> MembersOnAtoms:
-        places = [0.5 * (level + radius) for level in levels]
+        points = [0.5 * (level + radius) for level in levels]
         x, weights = _gauss_nodes_and_weights(
-            _cut_edges_to_interval(np.append(_NEAR, [*places, radius]), 0.0, radius), _LINE_NODES
+            _cut_edges_to_interval(np.append(_NEAR, [*points, radius]), 0.0, radius), _LINE_NODES
         )
         reference = np.concatenate([[0.5], 0.5 * np.exp(-x) * weights, [0.5 * np.exp(-radius)]])
         return members_proportional_to_ratios(
@@ -535,22 +540,24 @@ def discretiser_of_worst_gaussian_in_space(dim: int, radius: float, log_upper: f
     def members_on_atoms_cut_at_levels(levels: Sequence[float]) -> MembersOnAtoms:
         depths = [2.0 * max(0.0, log_upper - level) for level in levels]
         turns = [turn for depth in depths for turn in _distances_where_level_meets_axis(depth, radius)]
-        edges = np.concatenate([*(at + side * _NEAR for at in (mode, middle) for side in (-1.0, 1.0)), [radius], turns])
+        edges = np.concatenate(
+            [*(centre + side * _NEAR for centre in (mode, middle) for side in (-1.0, 1.0)), [radius], turns]
+        )
         r, outer = _gauss_nodes_and_weights(_cut_edges_to_interval(edges, 0.0, highest), _RADIAL_NODES)
-        beyond = np.square(np.maximum(0.0, r - radius))
-        cosines = [(np.square(r) + radius**2 - beyond - depth) / (2.0 * radius * r) for depth in depths]
+        excess = np.square(np.maximum(0.0, r - radius))
+        cosines = [(np.square(r) + radius**2 - excess - depth) / (2.0 * radius * r) for depth in depths]
         angle, inner = _angle_nodes_and_weights(
             dim, radius * r, [np.arccos(np.clip(cosine, -1.0, 1.0)) for cosine in cosines]
         )
         with np.errstate(divide="ignore"):
-            log_weight = (dim - 1) * np.log(r) - 0.5 * beyond + np.log(outer)
+            log_weight = (dim - 1) * np.log(r) - 0.5 * excess + np.log(outer)
             log_sine = np.log(np.maximum(np.sin(angle), _TINY))  # an empty panel may end at 0
             log_reference = log_weight[:, None] + (dim - 2) * log_sine + np.log(inner)
         distance = np.square(r)[:, None] + radius**2 - 2.0 * radius * r[:, None] * np.cos(angle)
-        log_ratio = log_upper - 0.5 * (distance - beyond[:, None])
+        log_ratio = log_upper - 0.5 * (distance - excess[:, None])
         reference = np.exp(log_reference - log_reference.max()).ravel()
-        held = reference > 0.0
-        return members_proportional_to_ratios(reference[held], np.exp(log_ratio.ravel()[held])[None, :])
+        positive = reference > 0.0
+        return members_proportional_to_ratios(reference[positive], np.exp(log_ratio.ravel()[positive])[None, :])
 
     return members_on_atoms_cut_at_levels
 
@@ -569,7 +576,7 @@ def _angle_nodes_and_weights(dim: int, pull: Floats, cuts: Sequence[Floats]) -> 
     widths = (np.full_like(pull, (power + 1.0) ** -0.5), (power + pull + 1.0) ** -0.5)
     edges = [np.zeros_like(pull), np.full_like(pull, np.pi), *peaks, *cuts]
     for peak, width in zip(peaks, widths, strict=True):
-        edges += [peak + side * across * width for side in (-1.0, 1.0) for across in _ACROSS]
+        edges += [peak + side * offset * width for side in (-1.0, 1.0) for offset in _ACROSS]
     ends = np.sort(np.clip(np.stack(edges, axis=1), 0.0, np.pi), axis=1)
     nodes, weights = np.polynomial.legendre.leggauss(_ANGLE_NODES)
     half = 0.5 * np.diff(ends, axis=1)[:, :, None]

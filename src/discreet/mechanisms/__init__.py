@@ -27,12 +27,12 @@ with imports_on_first_use(globals()):
     )
     from discreet.mechanisms._multisets import (
         AROUND as AROUND,
-        MOST_TOGETHER as MOST_TOGETHER,
-        SAMPLES_ARE as SAMPLES_ARE,
+        MOST_JOINT_SAMPLES as MOST_JOINT_SAMPLES,
+        SAMPLES_FIX as SAMPLES_FIX,
         Multisets,
     )
     from discreet.mechanisms._optimal_linear_mollifier import (
-        MEMBERS_ALONE as MEMBERS_ALONE,
+        MEMBERS_ONLY_MESSAGE as MEMBERS_ONLY_MESSAGE,
         LinearSampler,
         MollifierSampler,
         OptimalSampler,

@@ -135,26 +135,26 @@ class Atoms(abc.ABC, Generic[Clients]):
 
     def laws_on_atoms(self, clients: Clients, *, refuse: bool) -> LawsOnAtoms:
         """The clients on the atoms. `refuse`: raise for a client outside the family instead of warning."""
-        found, outsiders = self.laws_on_atoms_and_outsiders(clients)
+        laws, outsiders = self.laws_on_atoms_and_outsiders(clients)
         if outsiders is not None:
             warn_of_or_refuse_outsiders(self.family_of_clients, outsiders, refuse=refuse)
-        return found
+        return laws
 
     def iterate_laws_on_atoms_in_batches(self, clients: Clients, *, refuse: bool) -> Iterator[LawsOnAtoms]:
         """The clients on the atoms, block by block; one warning at the end covers the outsiders of all blocks."""
-        seen: Outsiders | None = None
+        all_outsiders: Outsiders | None = None
         first = 0
         for block in self.iterate_clients_in_batches(clients):
-            found, outsiders = self.laws_on_atoms_and_outsiders(block)
+            laws, outsiders = self.laws_on_atoms_and_outsiders(block)
             if outsiders is not None:
-                these = outsiders.as_part_of_longer_list(len(clients), first)
+                block_outsiders = outsiders.as_part_of_longer_list(len(clients), first)
                 if refuse:
-                    warn_of_or_refuse_outsiders(self.family_of_clients, these, refuse=True)
-                seen = these if seen is None else seen.concat(these)
+                    warn_of_or_refuse_outsiders(self.family_of_clients, block_outsiders, refuse=True)
+                all_outsiders = block_outsiders if all_outsiders is None else all_outsiders.concat(block_outsiders)
             first += len(block)
-            yield found
-        if seen is not None:
-            warn_of_or_refuse_outsiders(self.family_of_clients, seen, refuse=False)
+            yield laws
+        if all_outsiders is not None:
+            warn_of_or_refuse_outsiders(self.family_of_clients, all_outsiders, refuse=False)
 
     @abc.abstractmethod
     def read_laws_on_atoms(self, laws: Any) -> Floats:
@@ -200,12 +200,12 @@ class OutcomeOutputSolver:
 
     def output_law(self, clients: Floats, shape: tuple[int, ...]) -> Floats:
         rows = self.carrier.laws_on_atoms(clients, refuse=self.mixing is not None).rows
-        found = self.box.project(rows) if self.mixing is None else self.box.mix(rows, self.mixing)
-        return found.reshape(*shape, self.box.size)
+        laws = self.box.project(rows) if self.mixing is None else self.box.mix(rows, self.mixing)
+        return laws.reshape(*shape, self.box.size)
 
     def clipping_scales(self, clients: Floats, shape: tuple[int, ...]) -> float | Floats:
-        found = self.box.scale(self.carrier.laws_on_atoms(clients, refuse=False).rows)
-        return found.reshape(shape) if shape else float(found[0])
+        scales = self.box.scale(self.carrier.laws_on_atoms(clients, refuse=False).rows)
+        return scales.reshape(shape) if shape else float(scales[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -390,13 +390,13 @@ class CellAtoms(DensityAtoms):
         On a line it comes from the client's distribution function, or from an integral over each cell, refined as far as the values show. In
         more dimensions it comes from nodes. A client gets more nodes if it reports that they missed it, or if p/h changes much inside cells.
         """
-        rows, seen = (
+        rows, summary = (
             self._cell_masses_and_ratio_summary_on_line(clients)
             if self.family.dim == 1
             else self._cell_masses_and_ratio_summary_at_nodes(clients)
         )
-        held = LawsOnAtoms(rows / rows.sum(axis=1, keepdims=True))
-        return held, find_continuous_outsiders(self.family, clients, seen, self.whose)
+        laws = LawsOnAtoms(rows / rows.sum(axis=1, keepdims=True))
+        return laws, find_continuous_outsiders(self.family, clients, summary, self.whose)
 
     @cached_property
     def _edges_and_interval_of_each_cell(self) -> tuple[Floats, Integers]:
@@ -412,28 +412,34 @@ class CellAtoms(DensityAtoms):
         edges, cells = self._edges_and_interval_of_each_cell
         rows = np.empty((len(clients), self.size))
         log_mass, smallest, largest = np.zeros((3, len(clients)))
-        asked = []
-        for i, known in enumerate(known_interval_masses_of_clients(clients, edges)):
-            if known is None:
+        numbers = []
+        for i, interval_masses in enumerate(known_interval_masses_of_clients(clients, edges)):
+            if interval_masses is None:
                 rows[i], log_mass[i], smallest[i], largest[i] = self._client_cell_masses_and_ratio_extremes(
                     clients[i], client_name_in_messages(i, clients)
                 )
                 continue
-            rows[i] = known[cells]
+            rows[i] = interval_masses[cells]
             if not rows[i].any():
                 raise DiscreetError(
                     f"{client_name_in_messages(i, clients)} has no mass where the reference of {self.family!r} has any; no output is like it"
                 )
             smallest[i] = largest[i] = log_mass[i] = math.log(rows[i].sum())
             if not (self.family_of_clients.any_client or is_certain_member(self.family_of_clients, clients[i])):
-                asked.append(i)
-        seen = NodeSummary(log_mass, smallest, largest, _CELL_SLACK)
-        if asked:
-            some = tuple(clients[i] for i in asked)
-            looked = self._cell_masses_and_ratio_summary_at_nodes(some, resolve=False)[1]
-            for i, mass, low, high in zip(asked, looked.log_mass, looked.log_smallest, looked.log_largest, strict=True):
+                numbers.append(i)
+        summary = NodeSummary(log_mass, smallest, largest, _CELL_SLACK)
+        if numbers:
+            uncertain_clients = tuple(clients[i] for i in numbers)
+            summary_at_nodes = self._cell_masses_and_ratio_summary_at_nodes(uncertain_clients, resolve=False)[1]
+            for i, mass, low, high in zip(
+                numbers,
+                summary_at_nodes.log_mass,
+                summary_at_nodes.log_smallest,
+                summary_at_nodes.log_largest,
+                strict=True,
+            ):
                 log_mass[i], smallest[i], largest[i] = mass, low, high
-        return rows, seen
+        return rows, summary
 
     def _cell_masses_and_ratio_summary_at_nodes(
         self, clients: Densities, *, resolve: bool = True
@@ -443,39 +449,42 @@ class CellAtoms(DensityAtoms):
         largest = log_ratio.max(axis=(1, 2))
         shift = np.where(np.isneginf(largest), 0.0, largest)
         ratio = np.exp(log_ratio - shift[:, None, None])
-        within = self._nodes_in_cells.masses
-        total = within.sum(axis=1)
+        node_masses = self._nodes_in_cells.masses
+        total = node_masses.sum(axis=1)
         share = np.divide(
-            within, total[:, None], out=np.full(within.shape, 1.0 / within.shape[1]), where=total[:, None] > 0
+            node_masses,
+            total[:, None],
+            out=np.full(node_masses.shape, 1.0 / node_masses.shape[1]),
+            where=total[:, None] > 0,
         )
         rows = np.einsum("nij,ij->ni", ratio, share) * self.reference
-        smallest = log_ratio.min(axis=(1, 2), where=within > 0.0, initial=np.inf)
+        smallest = log_ratio.min(axis=(1, 2), where=node_masses > 0.0, initial=np.inf)
         with np.errstate(divide="ignore"):
-            seen = NodeSummary(shift + np.log(rows.sum(axis=1)), smallest, largest, _CELL_SLACK)
+            summary = NodeSummary(shift + np.log(rows.sum(axis=1)), smallest, largest, _CELL_SLACK)
         for i in sorted(
             {
-                *numbers_of_clients_missed_by_nodes(self.family, clients, seen),
+                *numbers_of_clients_missed_by_nodes(self.family, clients, summary),
                 *(_numbers_of_clients_varying_inside_cells(ratio, rows) if resolve else ()),
             }
         ):
-            found = self._client_cell_masses_and_ratio_extremes(
+            row_and_extremes = self._client_cell_masses_and_ratio_extremes(
                 clients[i], client_name_in_messages(i, clients), needed=resolve
             )
-            rows[i], seen.log_mass[i], smallest[i], largest[i] = found
-        return rows, seen
+            rows[i], summary.log_mass[i], smallest[i], largest[i] = row_and_extremes
+        return rows, summary
 
     def _client_cell_masses_and_ratio_extremes(
-        self, p: LogDensity, who: str, *, needed: bool = True
+        self, p: LogDensity, client_name: str, *, needed: bool = True
     ) -> tuple[Floats | float, float, float, float]:
         """p on the cells, with extra nodes where it is narrow or unresolved: row, log mass, extreme log p/h."""
-        found = panel_masses(p, self.partition.panels, self.family.chart, self.family.log_reference)
-        if found is None:
+        integral = panel_masses(p, self.partition.panels, self.family.chart, self.family.log_reference)
+        if integral is None:
             if needed:
-                raise error_for_client_zero_at_every_point(who)
+                raise error_for_client_zero_at_every_point(client_name)
             return math.nan, 0.0, 0.0, math.inf  # all its mass lies between the nodes, so p/h exceeds any bound there
         if needed and self.family.dim == 1:
-            warn_of_coarse_masses(who, found.error)
-        return found.masses, found.log_mass, found.log_smallest, found.log_largest
+            warn_of_coarse_masses(client_name, integral.error)
+        return integral.masses, integral.log_mass, integral.log_smallest, integral.log_largest
 
 
 def _numbers_of_clients_varying_inside_cells(ratio: Floats, rows: Floats) -> list[int]:
@@ -502,8 +511,10 @@ def discretisation_with_defaults(
     family: FiniteFamily | ContinuousFamily, discretisation: Discretisation | None
 ) -> Discretisation | None:
     """The discretisation with its numbers filled in: the default for None, and the default count for cells without one."""
-    unsaid = isinstance(discretisation, Cells) and discretisation == Cells()
-    if discretisation is None or (unsaid and isinstance(family, ContinuousFamily) and family.dim in DEFAULT_CELLS):
+    has_default_count = isinstance(discretisation, Cells) and discretisation.count is None
+    if discretisation is None or (
+        has_default_count and isinstance(family, ContinuousFamily) and family.dim in DEFAULT_CELLS
+    ):
         return default_discretisation(family)
     return discretisation
 

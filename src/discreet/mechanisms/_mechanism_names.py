@@ -224,10 +224,10 @@ def installed_mechanism(name: str, agreed: tuple[str, str] | None = None) -> Ins
     if name in BUILT_IN:
         _refuse_other_package_version(name, BUILT_IN[name][1:], agreed)
         return BUILT_IN[name]
-    found = [each for each in entry_points(group=ENTRY_POINTS) if each.name == name]
-    if len({(each.value, each.dist and each.dist.name) for each in found}) != 1 or found[0].dist is None:
-        packages = ", ".join(sorted({each.dist.name for each in found if each.dist is not None}))
-        if found:
+    entries = [entry for entry in entry_points(group=ENTRY_POINTS) if entry.name == name]
+    if len({(entry.value, entry.dist and entry.dist.name) for entry in entries}) != 1 or entries[0].dist is None:
+        packages = ", ".join(sorted({entry.dist.name for entry in entries if entry.dist is not None}))
+        if entries:
             raise DiscreetError(f"several packages offer the mechanism {name!r} ({packages}); keep one of them")
         fix = (
             f'one does by [project.entry-points."{ENTRY_POINTS}"] in its pyproject.toml: {name} = "module:Class"'
@@ -235,7 +235,7 @@ def installed_mechanism(name: str, agreed: tuple[str, str] | None = None) -> Ins
             else f"install {agreed[0]}=={agreed[1]}"
         )
         raise DiscreetError(f"no installed package offers the mechanism {name!r}; {fix}")
-    point = found[0]
+    point = entries[0]
     assert point.dist is not None
     _refuse_other_package_version(name, (point.dist.name, point.dist.version), agreed)
     try:
@@ -252,8 +252,9 @@ def installed_mechanism(name: str, agreed: tuple[str, str] | None = None) -> Ins
     return InstalledMechanism(kind, point.dist.name, point.dist.version)
 
 
-def _refuse_other_package_version(name: str, here: tuple[str, ...], agreed: tuple[str, str] | None) -> None:
-    if agreed is not None and here != agreed:
+def _refuse_other_package_version(name: str, package_version: tuple[str, ...], agreed: tuple[str, str] | None) -> None:
+    if agreed is not None and package_version != agreed:
         raise DiscreetError(
-            f"mechanism {name!r} was agreed on as that of {' '.join(agreed)}, and {' '.join(here)} is installed; install {'=='.join(agreed)}"
+            f"mechanism {name!r} was agreed on as that of {' '.join(agreed)}, and {' '.join(package_version)} is installed; install "
+            f"{'=='.join(agreed)}"
         )

@@ -70,10 +70,10 @@ Integers = NDArray[np.int64]
 Around = Literal["envelope", "product"]
 AROUND: tuple[Around, ...] = ("envelope", "product")
 MOST_MULTISETS = 1 << 18
-MOST_TOGETHER = 64  # draws of one multiset
+MOST_JOINT_SAMPLES = 64  # draws of one multiset
 _RUN_ENTRIES = 1 << 21  # pairs of members that are compared at once
 _ROUNDING = 1e-12  # of a band's envelope, whose bounds are moved outwards by it
-SAMPLES_ARE = "give the number of samples released together for each client"
+SAMPLES_FIX = "give the number of samples released together for each client"
 
 
 @dataclass(frozen=True)
@@ -96,16 +96,16 @@ class Multisets:
 
     def __post_init__(self) -> None:
         check_count("size", self.size, fix="it is how many outcomes there are")
-        check_count("samples", self.samples, fix=SAMPLES_ARE)
+        check_count("samples", self.samples, fix=SAMPLES_FIX)
         if not self.can_be_listed(self.size, self.samples):
-            many = (
+            number = (
                 f"{self.number_of_multisets(self.size, self.samples):,}"
                 if self.size < 10**6 and self.samples < 100
                 else "too many"
             )
             raise DiscreetError(
-                f"samples = {self.samples} of {self.size:,} outcomes are {many} multisets; a joint draw allows at most "
-                f"{MOST_MULTISETS:,}, of at most {MOST_TOGETHER} members each. Take fewer samples. Or draw them one by one, each with a "
+                f"samples = {self.samples} of {self.size:,} outcomes are {number} multisets; a joint draw allows at most "
+                f"{MOST_MULTISETS:,}, of at most {MOST_JOINT_SAMPLES} members each. Take fewer samples. Or draw them one by one, each with a "
                 "share of the budget, as release(p, size=...) does in this case"
             )
 
@@ -117,7 +117,7 @@ class Multisets:
     @classmethod
     def can_be_listed(cls, size: int, samples: int) -> bool:
         """Whether the multisets are few enough to be listed."""
-        if size > MOST_MULTISETS or samples > MOST_TOGETHER:
+        if size > MOST_MULTISETS or samples > MOST_JOINT_SAMPLES:
             return False
         return cls.number_of_multisets(size, samples) <= MOST_MULTISETS
 
@@ -127,50 +127,50 @@ class Multisets:
     @cached_property
     def members(self) -> Integers:
         """(multisets, samples): the outcomes of each, sorted."""
-        listed = itertools.combinations_with_replacement(range(self.size), self.samples)
-        flat = itertools.chain.from_iterable(listed)
-        found = np.fromiter(flat, dtype=np.int64, count=len(self) * self.samples).reshape(len(self), self.samples)
-        found.setflags(write=False)
-        return found
+        multisets = itertools.combinations_with_replacement(range(self.size), self.samples)
+        flat = itertools.chain.from_iterable(multisets)
+        members = np.fromiter(flat, dtype=np.int64, count=len(self) * self.samples).reshape(len(self), self.samples)
+        members.setflags(write=False)
+        return members
 
     @cached_property
     def orders(self) -> Floats:
         """J!/(c_1! ... c_k!): the number of sequences of each multiset."""
-        found, run = np.ones(len(self)), np.ones(len(self))
-        for place in range(1, self.samples):
-            run = np.where(self.members[:, place] == self.members[:, place - 1], run + 1.0, 1.0)
-            found = found * ((place + 1.0) / run)
-        return found
+        orders, run = np.ones(len(self)), np.ones(len(self))
+        for position in range(1, self.samples):
+            run = np.where(self.members[:, position] == self.members[:, position - 1], run + 1.0, 1.0)
+            orders = orders * ((position + 1.0) / run)
+        return orders
 
     def laws(self, rows: Floats) -> Floats:
         """The distributions (n, multisets) of J independent draws from distributions (n, size)."""
-        found = np.repeat(self.orders[None, :], len(rows), axis=0)
-        for place in range(self.samples):
-            found *= rows[:, self.members[:, place]]
-        total = found.sum(axis=1, keepdims=True)
-        return np.asarray(np.divide(found, total, out=found, where=total > 0.0))
+        laws = np.repeat(self.orders[None, :], len(rows), axis=0)
+        for position in range(self.samples):
+            laws *= rows[:, self.members[:, position]]
+        total = laws.sum(axis=1, keepdims=True)
+        return np.asarray(np.divide(laws, total, out=laws, where=total > 0.0))
 
     def blocks_of_distinct_members(self) -> Iterator[tuple[slice, Integers, Integers]]:
         """Blocks of rows: the multisets, their distinct members (n, samples), and how often each comes; 0 in unused places."""
         rows = max(1, _RUN_ENTRIES // self.samples**2)
         for start in range(0, len(self), rows):
             members = self.members[start : start + rows]
-            first = np.ones(members.shape, dtype=bool)
-            first[:, 1:] = members[:, 1:] != members[:, :-1]
-            number = np.cumsum(first, axis=1) - 1
-            often = np.zeros(members.shape, dtype=np.int64)
-            np.add.at(often, (np.arange(len(members))[:, None], number), 1)
+            is_first = np.ones(members.shape, dtype=bool)
+            is_first[:, 1:] = members[:, 1:] != members[:, :-1]
+            number = np.cumsum(is_first, axis=1) - 1
+            counts = np.zeros(members.shape, dtype=np.int64)
+            np.add.at(counts, (np.arange(len(members))[:, None], number), 1)
             distinct = np.zeros(members.shape, dtype=np.int64)
             np.put_along_axis(distinct, number, members, axis=1)
-            yield slice(start, start + len(members)), distinct, often
+            yield slice(start, start + len(members)), distinct, counts
 
     def marginals(self, laws: Floats) -> Floats:
         """The marginal distributions (n, size) of one draw, from distributions (n, multisets)."""
-        found = np.zeros((len(laws), self.size))
+        marginals = np.zeros((len(laws), self.size))
         for row, law in enumerate(laws):
             weights = np.broadcast_to(law[:, None] / self.samples, self.members.shape)
-            found[row] = np.bincount(self.members.ravel(), weights=weights.ravel(), minlength=self.size)
-        return found
+            marginals[row] = np.bincount(self.members.ravel(), weights=weights.ravel(), minlength=self.size)
+        return marginals
 
     each = OldName("marginals")
 
@@ -212,23 +212,25 @@ def envelope_of_multisets(family: FiniteFamily, multisets: Multisets) -> Envelop
 def _simplex_envelope(multisets: Multisets) -> Envelope:
     """The envelope of all distributions, in whole numbers; the value depends on the multiplicities alone."""
     values = np.empty(len(multisets))
-    total, known = Fraction(0), dict[tuple[int, ...], Fraction]()
-    for rows, _, often in multisets.blocks_of_distinct_members():
-        kinds, places, times = np.unique(np.sort(often, axis=1), axis=0, return_inverse=True, return_counts=True)
-        found = []
-        for kind, number in zip(map(tuple, kinds.tolist()), times.tolist(), strict=True):
-            value = known.setdefault(kind, _largest_probability_of_counts(kind))
-            total += number * value
-            found.append(float(value))
-        values[rows] = np.array(found)[places.ravel()]
+    total, cache = Fraction(0), dict[tuple[int, ...], Fraction]()
+    for rows, _, counts in multisets.blocks_of_distinct_members():
+        kinds, kind_of_row, repeats = np.unique(
+            np.sort(counts, axis=1), axis=0, return_inverse=True, return_counts=True
+        )
+        probabilities = []
+        for kind, number in zip(map(tuple, kinds.tolist()), repeats.tolist(), strict=True):
+            probability = cache.setdefault(kind, _largest_probability_of_counts(kind))
+            total += number * probability
+            probabilities.append(float(probability))
+        values[rows] = np.array(probabilities)[kind_of_row.ravel()]
     return Envelope(values / float(total), Bounds(0.0, float(total)))
 
 
-def _largest_probability_of_counts(often: tuple[int, ...]) -> Fraction:
+def _largest_probability_of_counts(counts: tuple[int, ...]) -> Fraction:
     """The largest probability that any law gives to a multiset with these counts: J!/(c_1! ... c_k!) (c_1/J)^c_1 ... (c_k/J)^c_k."""
-    samples = sum(often)
+    samples = sum(counts)
     top, bottom = math.factorial(samples), samples**samples
-    for count in often:
+    for count in counts:
         top, bottom = top * count**count, bottom * math.factorial(count)
     return Fraction(top, bottom)
 
@@ -237,44 +239,44 @@ def _band_envelope(family: FiniteFamily, multisets: Multisets) -> Envelope:
     reference = np.broadcast_to(family.reference, family.size)
     lower, upper = family.bounds.lower * reference, np.minimum(family.bounds.upper * reference, 1.0)
     values, least = np.empty(len(multisets)), math.inf
-    for rows, distinct, often in multisets.blocks_of_distinct_members():
-        held = often > 0
-        floor, ceiling = (np.where(held, bound[distinct], 0.0) for bound in (lower, upper))
-        elsewhere = family.bounds.lower * (1.0 - np.where(held, reference[distinct], 0.0).sum(axis=1))
-        most = _scale_counts_into_bounds(often, floor, ceiling, 1.0 - np.maximum(elsewhere, 0.0))
-        values[rows] = multisets.orders[rows] * _product_of_powers(most, often)
+    for rows, distinct, counts in multisets.blocks_of_distinct_members():
+        present = counts > 0
+        floor, ceiling = (np.where(present, bound[distinct], 0.0) for bound in (lower, upper))
+        other_mass = family.bounds.lower * (1.0 - np.where(present, reference[distinct], 0.0).sum(axis=1))
+        probabilities = _scale_counts_into_bounds(counts, floor, ceiling, 1.0 - np.maximum(other_mass, 0.0))
+        values[rows] = multisets.orders[rows] * _product_of_powers(probabilities, counts)
         if family.bounds.lower:
-            ratios = np.divide(floor, most, out=np.ones_like(floor), where=held & (most > 0.0))
-            least = min(least, float(_product_of_powers(ratios, often).min()))
+            ratios = np.divide(floor, probabilities, out=np.ones_like(floor), where=present & (probabilities > 0.0))
+            least = min(least, float(_product_of_powers(ratios, counts).min()))
     total = math.fsum(values)
     bottom = least * total * (1.0 - _ROUNDING) if family.bounds.lower else 0.0
     return Envelope(values / total, Bounds(bottom, total * (1.0 + _ROUNDING)))
 
 
-def _scale_counts_into_bounds(often: Integers, floor: Floats, ceiling: Floats, mass: Floats) -> Floats:
+def _scale_counts_into_bounds(counts: Integers, floor: Floats, ceiling: Floats, mass: Floats) -> Floats:
     """clip(a c, floor, ceiling) with a such that it sums to `mass`, row by row; `ceiling` where that leaves mass over.
 
     The sum is non-decreasing and linear in a between the places where an entry meets a bound, so a is found without a tolerance.
     """
-    counts = np.maximum(often, 1)
-    meets = np.sort(np.concatenate([floor / counts, ceiling / counts], axis=1), axis=1)
-    sums = np.stack([np.clip(a[:, None] * often, floor, ceiling).sum(axis=1) for a in meets.T], axis=1)
-    after = np.minimum((sums < mass[:, None]).sum(axis=1), meets.shape[1] - 1)
+    divisors = np.maximum(counts, 1)
+    crossings = np.sort(np.concatenate([floor / divisors, ceiling / divisors], axis=1), axis=1)
+    sums = np.stack([np.clip(a[:, None] * counts, floor, ceiling).sum(axis=1) for a in crossings.T], axis=1)
+    after = np.minimum((sums < mass[:, None]).sum(axis=1), crossings.shape[1] - 1)
     before = np.maximum(after - 1, 0)
-    rows = np.arange(len(often))
+    rows = np.arange(len(counts))
     low, high = sums[rows, before], sums[rows, after]
     part = np.divide(mass - low, high - low, out=np.ones_like(low), where=high > low)
-    slope = meets[rows, before] + np.clip(part, 0.0, 1.0) * (meets[rows, after] - meets[rows, before])
-    return np.asarray(np.clip(slope[:, None] * often, floor, ceiling))
+    slope = crossings[rows, before] + np.clip(part, 0.0, 1.0) * (crossings[rows, after] - crossings[rows, before])
+    return np.asarray(np.clip(slope[:, None] * counts, floor, ceiling))
 
 
-def _product_of_powers(base: Floats, often: Integers) -> Floats:
+def _product_of_powers(base: Floats, exponents: Integers) -> Floats:
     """The product of base^often along each row, by multiplications alone, so every machine gets the same result."""
-    found = np.ones(len(base))
-    for place in range(base.shape[1]):
-        for times in range(int(often[:, place].max(initial=0))):
-            found *= np.where(often[:, place] > times, base[:, place], 1.0)
-    return found
+    product = np.ones(len(base))
+    for column in range(base.shape[1]):
+        for times in range(int(exponents[:, column].max(initial=0))):
+            product *= np.where(exponents[:, column] > times, base[:, column], 1.0)
+    return product
 
 
 class JointBox(abc.ABC):
@@ -354,24 +356,24 @@ class ProductBox(JointBox):
 
     @cached_property
     def constants(self) -> Constants:
-        one, samples = self._constants_of_one_draw, self._multisets.samples
+        one_draw, samples = self._constants_of_one_draw, self._multisets.samples
         if samples == 1:
-            return one
-        b, top = one.b**samples, _power_or_infinity(one.B, samples)
+            return one_draw
+        b, top = one_draw.b**samples, _power_or_infinity(one_draw.B, samples)
         alpha = (1.0 - b) / (top - b) if top > b else 1.0
         return Constants(alpha, b, top, 0.0, math.inf, 0.0, 1.0, math.inf)
 
     def risk(self, f: FDivergence) -> Risk:
         """Over all clients: exact if the family contains them all."""
-        one, past = self._constants_of_one_draw, 1.0 - self.constants.B * float(np.min(self.reference))
-        if one.above > 0.0:
+        one_draw, past_ceiling = self._constants_of_one_draw, 1.0 - self.constants.B * float(np.min(self.reference))
+        if one_draw.above > 0.0:
             rarest = float(np.min(self._family.reference))
             # 1 - B mu to all its digits, since alpha B + (1 - alpha) b = 1
-            missed = (one.alpha - rarest) * one.B + (1.0 - one.alpha) * one.b
-            past = -math.expm1(self._multisets.samples * math.log1p(-missed)) if missed < 1.0 else 1.0
-        value = self._risk_of_client_sure_of_rarest_multiset(f, past)
-        everybody = isinstance(self._family, Simplex) or serves_everybody(self._family)
-        return Risk(value, tight=False, attained=everybody and value < f.maximum)
+            excess = (one_draw.alpha - rarest) * one_draw.B + (1.0 - one_draw.alpha) * one_draw.b
+            past_ceiling = -math.expm1(self._multisets.samples * math.log1p(-excess)) if excess < 1.0 else 1.0
+        value = self._risk_of_client_sure_of_rarest_multiset(f, past_ceiling)
+        is_complete = isinstance(self._family, Simplex) or serves_everybody(self._family)
+        return Risk(value, tight=False, attained=is_complete and value < f.maximum)
 
 
 class BandBox(JointBox):
@@ -394,8 +396,8 @@ class BandBox(JointBox):
     def risk(self, f: FDivergence) -> Risk:
         """Over all clients: an upper bound."""
         alpha, b, top = self.constants.alpha, self.constants.b, self.constants.B
-        past = (alpha - float(np.min(self.reference))) * top + (1.0 - alpha) * b
-        return Risk(self._risk_of_client_sure_of_rarest_multiset(f, past), tight=False, attained=False)
+        past_ceiling = (alpha - float(np.min(self.reference))) * top + (1.0 - alpha) * b
+        return Risk(self._risk_of_client_sure_of_rarest_multiset(f, past_ceiling), tight=False, attained=False)
 
 
 def make_joint_box(
@@ -415,13 +417,13 @@ def read_around_argument(around: Any, family: FiniteFamily, samples: int, band: 
         return None
     if around is not None:
         check_choice("around", around, AROUND)
-    everybody = serves_everybody(family)
-    if around == "envelope" and everybody:
+    is_complete = serves_everybody(family)
+    if around == "envelope" and is_complete:
         raise DiscreetError(
             f"around = 'envelope' needs a family, and {family!r} serves everybody; use Simplex(...) for the best worst case, or "
             "leave around out"
         )
-    if samples == 1 or everybody:  # for one sample the product is the family's own box
+    if samples == 1 or is_complete:  # for one sample the product is the family's own box
         return "product"
     return "envelope" if around != "product" else "product"
 

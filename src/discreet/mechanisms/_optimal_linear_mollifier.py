@@ -66,7 +66,7 @@ with placeholders_until_used(globals()):
     from discreet.mechanisms._several_samples import ComposedSampler, JointSampler
     from discreet.projection import OutputLaw, OutputProblem, OutputSolver, worst_case_over_family
 
-MEMBERS_ALONE = (  # the error for tables under a linear mechanism for a band or a continuous family
+MEMBERS_ONLY_MESSAGE = (  # the error for tables under a linear mechanism for a band or a continuous family
     "mechanism = 'linear' on a band or a continuous family is for its members alone, and a table may hold others; agree on optimal, which "
     "takes anybody (mechanism='optimal', --mechanism optimal), or, to estimate a population, on linear for every distribution on "
     "outcomes or on the equal cells of an interval"
@@ -94,8 +94,8 @@ class ProjectingSampler(Sampler[F]):
         Raises:
             DiscreetError: if p is not a distribution.
         """
-        given = self.carrier.read_clients(p)
-        return self._client_output_solver.clipping_scales(given.clients, given.shape)
+        batch = self.carrier.read_clients(p)
+        return self._client_output_solver.clipping_scales(batch.clients, batch.shape)
 
     def sensitivity(self, p: LawLike | Client | Sequence[Client]) -> float | Floats:
         """How far the output can move with P: TV(Q(P), Q(P')) <= sensitivity(P) TV(P, P') [paper, Prop. 4.1].
@@ -113,8 +113,8 @@ class ProjectingSampler(Sampler[F]):
             DiscreetError: if p is not a distribution.
         """
         with np.errstate(divide="ignore"):
-            found = 2.0 / np.asarray(self.scale(p))
-        return found if found.ndim else float(found)
+            sensitivity = 2.0 / np.asarray(self.scale(p))
+        return sensitivity if sensitivity.ndim else float(sensitivity)
 
     def estimation_cost(self, p: LawLike | Client, *, records: int, confidence: float = 0.95) -> float | Floats:
         """A bound on TV(Q(P), Q(P_hat)) if p is the empirical distribution P_hat of that many independent records of P.
@@ -139,11 +139,11 @@ class ProjectingSampler(Sampler[F]):
         """
         n = min(check_count("records", records), 10**300)  # what a float can hold
         OPEN_UNIT.check("confidence", confidence)
-        moved = 0.5 * math.sqrt((self.carrier.count_bins_in_empirical_law(p) - 1) / n) + math.sqrt(
+        error = 0.5 * math.sqrt((self.carrier.count_bins_in_empirical_law(p) - 1) / n) + math.sqrt(
             -math.log1p(-confidence) / (2 * n)
         )
         diameter = min(1.0 - self.constants.b, self.constants.B - 1.0)
-        bound = np.minimum(np.asarray(self.sensitivity(p)) * min(moved, 1.0), diameter)
+        bound = np.minimum(np.asarray(self.sensitivity(p)) * min(error, 1.0), diameter)
         return bound if bound.ndim else float(bound)
 
 
@@ -199,13 +199,16 @@ class OptimalSampler(ProjectingSampler[F]):
         Raises:
             DiscreetError: for a number out of range, or a budget that cannot be split so often.
         """
-        from discreet.mechanisms._multisets import SAMPLES_ARE  # loaded for several samples alone
+        from discreet.mechanisms._multisets import SAMPLES_FIX  # loaded for several samples alone
 
-        size = check_count("samples", samples, fix=SAMPLES_ARE)
+        size = check_count("samples", samples, fix=SAMPLES_FIX)
         family: AnyFamily = self.family
-        if isinstance(family, ContinuousFamily) or not isinstance(self.privacy, Pure) or size == 1:
-            return super().with_samples(size)
-        if not Multisets.can_be_listed(family.size, size):
+        if (
+            isinstance(family, ContinuousFamily)
+            or not isinstance(self.privacy, Pure)
+            or size == 1
+            or not Multisets.can_be_listed(family.size, size)
+        ):
             return super().with_samples(size)
         return JointSampler(family, samples=size, privacy=self.privacy)
 
@@ -324,17 +327,17 @@ class LinearSampler(OneByOneSampler[F]):
         """
         if not isinstance(self.family, Simplex):
             raise DiscreetError(f"randomised_response needs a Simplex, not {self.family!r}; use release(p)")
-        kept = self.family.numbers(records)
-        uniform = entropy_or_seeded_randomness(rng).integers(len(kept))
-        return np.asarray(self.family.to_samples(self._randomise_records(kept, uniform)))
+        outcomes = self.family.numbers(records)
+        uniform = entropy_or_seeded_randomness(rng).integers(len(outcomes))
+        return np.asarray(self.family.to_samples(self._randomise_records(outcomes, uniform)))
 
-    def _randomise_records(self, kept: NDArray[np.int64], uniform: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _randomise_records(self, outcomes: NDArray[np.int64], uniform: NDArray[np.int64]) -> NDArray[np.int64]:
         """An integer above the shared part belongs to the record; the rest above its ceiling goes to the other outcomes in order."""
         lower, upper = int(self.lattice.lower), int(self.lattice.upper)
         span, rest = upper - lower, uniform - self.lattice.shared_total
         others = np.maximum(rest - span, 0) // max(span, 1)
-        others += others >= kept
-        return np.where(rest < 0, uniform // lower, np.where(rest < span, kept, others))
+        others += others >= outcomes
+        return np.where(rest < 0, uniform // lower, np.where(rest < span, outcomes, others))
 
 
 @final
@@ -438,19 +441,19 @@ class MollifierSampler(ProjectingSampler[F]):
             DiscreetError: for an unknown divergence.
         """
         if self._own_reference is None:
-            found = worst_case_over_family(
+            worst_case = worst_case_over_family(
                 self.family, self.constants, self.calibrated_epsilon, divergence, self.privacy
             )
-            return Risk(found.value, found.attained, found.attained)
-        nothing_said = isinstance(self._own_reference, DensityBand) and not self._own_reference.constrains_clients
-        if nothing_said or (isinstance(self.family, ContinuousFamily) and self.family.any_client):
+            return Risk(worst_case.value, worst_case.attained, worst_case.attained)
+        unconstrained = isinstance(self._own_reference, DensityBand) and not self._own_reference.constrains_clients
+        if unconstrained or (isinstance(self.family, ContinuousFamily) and self.family.any_client):
             return Risk(divergence_named(divergence).maximum, tight=False, attained=False)
         exact = isinstance(self.family, Simplex) or self.constants.gamma == 1.0
         return Risk(risk_by_formula(self.constants, divergence), exact, exact)
 
     def _comparison_key(self) -> tuple[Any, ...]:
-        own = self._own_reference
-        return (*super()._comparison_key(), own.tobytes() if isinstance(own, np.ndarray) else own)
+        reference = self._own_reference
+        return (*super()._comparison_key(), reference.tobytes() if isinstance(reference, np.ndarray) else reference)
 
 
 def _read_positive_reference(reference: Any, family: FiniteFamily) -> Floats:
@@ -469,9 +472,9 @@ def _read_positive_reference(reference: Any, family: FiniteFamily) -> Floats:
 
 def normalised_law(law: Floats) -> Floats:
     """Probabilities that sum to one up to rounding, from which the box is made."""
-    found: Floats = law / law.sum()
-    found.setflags(write=False)
-    return found
+    probabilities: Floats = law / law.sum()
+    probabilities.setflags(write=False)
+    return probabilities
 
 
 def _reference_band_on_family_space(reference: Any, family: ContinuousFamily) -> DensityBand:
@@ -520,10 +523,10 @@ def _nearest_member_law(family: FiniteFamily, p: LawLike) -> Floats:
     reference = np.broadcast_to(family.reference, family.size)
     lower = max(family.bounds.lower, _NO_FLOOR) * reference
     box = Box(family.size, lower, np.minimum(np.maximum(family.bounds.upper * reference, lower), 1.0))
-    found = box.project(family.as_rows(p))
+    laws = box.project(family.as_rows(p))
     if family.bounds.lower == 0.0:
-        found[found <= 2.0 * lower] = 0.0
-    return found
+        laws[laws <= 2.0 * lower] = 0.0
+    return laws
 
 
 def _nearest_member_density(family: ContinuousFamily, p: Any) -> OutputLaw:

@@ -226,9 +226,9 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
     @cached_property
     def reference(self) -> Floats:
         """The floor, normalised: the law of a client about whom nothing is known."""
-        found = np.array(self._floor_and_ceiling[0] / self._floor_and_ceiling[0].sum())
-        found.setflags(write=False)
-        return found
+        reference = np.array(self._floor_and_ceiling[0] / self._floor_and_ceiling[0].sum())
+        reference.setflags(write=False)
+        return reference
 
     @property
     def bounds(self) -> Bounds:
@@ -267,11 +267,11 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
         """
         f = divergences.divergence(divergence)
         if self._matrix is not None:  # D_f(P || P K) is convex in P, so a point mass is worst
-            kept = np.diagonal(self.output(np.eye(self.family.size)))
+            stay_probabilities = np.diagonal(self.output(np.eye(self.family.size)))
         else:
             lower, upper = self._floor_and_ceiling
-            kept = np.maximum(lower, 1.0 - (upper.sum() - upper))
-        least = float(np.min(kept))
+            stay_probabilities = np.maximum(lower, 1.0 - (upper.sum() - upper))
+        least = float(np.min(stay_probabilities))
         exact = self._matrix is not None and isinstance(self.family, Simplex)
         return Risk(point_mass_risk(f, least, 1.0 - least), tight=False, attained=exact)
 
@@ -341,8 +341,8 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
             return
         names, laws = self._names_and_laws_of_test_clients()
         first, second = (self._integer_weights_for_clients(laws) for _ in range(2))
-        for name, one, other in zip(names, first, second, strict=True):
-            if not np.array_equal(one, other):
+        for name, row, repeat in zip(names, first, second, strict=True):
+            if not np.array_equal(row, repeat):
                 raise DiscreetError(
                     f"the law of {self.name!r} gives another result when it is called again (for a public client: {name}). Under a secret "
                     "the samples must repeat. Make the law a function of p, without randomness and memory, or leave the secret out"
@@ -365,15 +365,15 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
         """The laws of clients (n, k) in the box: as answered, projected where they leave it, the reference where there is none."""
         if self._matrix is None:
             answers = [self._law_or_problem_of_client(p) for p in rows]
-            problems = [each for each in answers if isinstance(each, str)]
-            laws = [self.reference if isinstance(each, str) else each for each in answers]
+            problems = [answer for answer in answers if isinstance(answer, str)]
+            laws = [self.reference if isinstance(answer, str) else answer for answer in answers]
         else:
             problems = []
             laws = [p @ self._matrix for p in rows]  # row by row: the same in every batch
-        found = np.array(laws).reshape(rows.shape)
+        output_laws = np.array(laws).reshape(rows.shape)
         with np.errstate(all="ignore"):  # the law may have asked numpy to raise
-            outside = outcomes_outside_box(found, *self._floor_and_ceiling).any(axis=1)
-            found[outside] = self.box.project(found[outside])
+            outside = outcomes_outside_box(output_laws, *self._floor_and_ceiling).any(axis=1)
+            output_laws[outside] = self.box.project(output_laws[outside])
         if problems:
             _warn_without_raising(
                 f"the law of {self.name!r} is not usable for {len(problems)} of {len(rows)} clients ({problems[0]}): their samples are draws "
@@ -384,22 +384,22 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
                 f"the law of {self.name!r} leaves its box for {int(outside.sum())} of {len(rows)} clients: their samples follow its "
                 "projection, and are private"
             )
-        return found
+        return output_laws
 
     def _integer_weights_for_clients(self, rows: Floats) -> Integers:
         return np.concatenate(
             [
-                lattice_weights_of_laws(self.lattice, self._output_laws_of_clients(some))
-                for some in self._iterate_client_laws_in_batches(rows)
+                lattice_weights_of_laws(self.lattice, self._output_laws_of_clients(batch))
+                for batch in self._iterate_client_laws_in_batches(rows)
             ]
         )
 
-    def _draw_atom_numbers(self, held: LawsOnAtoms, randomness: Randomness) -> Integers:
-        found = []
-        for rows in self._iterate_client_laws_in_batches(held.rows):
+    def _draw_atom_numbers(self, laws: LawsOnAtoms, randomness: Randomness) -> Integers:
+        outcomes = []
+        for rows in self._iterate_client_laws_in_batches(laws.rows):
             weights = lattice_weights_of_laws(self.lattice, self._output_laws_of_clients(rows))
-            found.append(outcomes_from_uniform_integers(weights, randomness.integers(len(weights))))
-        return np.concatenate(found)
+            outcomes.append(outcomes_from_uniform_integers(weights, randomness.integers(len(weights))))
+        return np.concatenate(outcomes)
 
     def _iterate_client_laws_in_batches(self, rows: Floats) -> Iterator[Floats]:
         """Clients' laws, as many at a time as their integers fit in memory; all of them are checked first."""
@@ -415,16 +415,16 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
     @cached_property
     def reference_weights(self) -> Integers:
         """The integers (k,) that a client without data is drawn with; its law is not asked for."""
-        found = np.array(lattice_weights_of_laws(self.lattice, self.reference[None, :])[0])
-        found.setflags(write=False)
-        return found
+        weights = np.array(lattice_weights_of_laws(self.lattice, self.reference[None, :])[0])
+        weights.setflags(write=False)
+        return weights
 
     def _draw_number_from_reference(self, law: Floats, uniform: int) -> int:
         return int(outcomes_from_uniform_integers(self.reference_weights[None, :], np.array([uniform]))[0])
 
     def __repr__(self) -> str:
-        more = "".join(f", {name}={value!r}" for name, value in self.parameters.items())
-        return f"{type(self).__name__}({self.family!r}, {privacy_as_argument_text(self.privacy)}{more})"
+        arguments = "".join(f", {name}={value!r}" for name, value in self.parameters.items())
+        return f"{type(self).__name__}({self.family!r}, {privacy_as_argument_text(self.privacy)}{arguments})"
 
     def _comparison_key(self) -> tuple[Any, ...]:
         return (
@@ -459,8 +459,8 @@ class _LawGivenSampler(OwnSampler):
 
     def law(self, p: Floats) -> ArrayLike:
         if not self.linear:
-            found: ArrayLike = self._given(p)
-            return found
+            answer: ArrayLike = self._given(p)
+            return answer
         if self._given.shape != (len(p), len(p)):
             raise DiscreetError(f"law has shape {self._given.shape}, and there are {len(p)} outcomes")
         return np.asarray(p @ self._given)

@@ -52,11 +52,11 @@ def column_minima_of_private_matrix(matrix: Floats, privacy: Privacy) -> Floats:
     least, most = matrix.min(axis=0), matrix.max(axis=0)
     if isinstance(privacy, Pure) and (least > 0.0).all():
         worst = int(np.argmax(most / least))
-        lost = math.log(most[worst] / least[worst])
-        if lost > privacy.epsilon * (1.0 + ROUNDING) + ROUNDING:
+        epsilon = math.log(most[worst] / least[worst])
+        if epsilon > privacy.epsilon * (1.0 + ROUNDING) + ROUNDING:
             raise DiscreetError(
                 f"law gives outcome {worst} the probability {most[worst]:.6g} for one client and {least[worst]:.6g} for another, a "
-                f"ratio of {most[worst] / least[worst]:.6g}, more than e^{privacy.epsilon:g}; its epsilon is {lost:.6g}"
+                f"ratio of {most[worst] / least[worst]:.6g}, more than e^{privacy.epsilon:g}; its epsilon is {epsilon:.6g}"
             )
     return np.asarray(least)
 
@@ -64,36 +64,36 @@ def column_minima_of_private_matrix(matrix: Floats, privacy: Privacy) -> Floats:
 def matrix_of_linear_law(name: str, size: int, answer: Callable[[Floats], Floats | str]) -> Floats:
     """The laws of point masses, of a law that is linear; one that is not is refused."""
     rows = [answer(row) for row in np.eye(size)]
-    for place, row in enumerate(rows):
+    for outcome, row in enumerate(rows):
         if isinstance(row, str):
-            raise DiscreetError(f"law of the client that holds outcome {place} for certain: {row}")
-    found = np.array(rows)
+            raise DiscreetError(f"law of the client that holds outcome {outcome} for certain: {row}")
+    matrix = np.array(rows)
     for p in np.random.default_rng(0).dirichlet(np.ones(size), size=_TRIED):
         law = answer(p)
-        if isinstance(law, str) or not np.abs(law - p @ found).max() <= ROUNDING:
+        if isinstance(law, str) or not np.abs(law - p @ matrix).max() <= ROUNDING:
             raise DiscreetError(
                 f"{name} says linear = True, and its law is not linear in p; leave that out, and state a floor"
             )
-    found.setflags(write=False)
-    return found
+    matrix.setflags(write=False)
+    return matrix
 
 
 def normalised_law_or_problem(law: Callable[[Floats], Any], p: Floats, *, public: bool) -> Floats | str:
     """What a law answers for p, normalised; or what is wrong with it, which shows no value unless p is public. It is asked for once."""
     try:
-        found = np.array(law(p.copy()), dtype=np.float64, subok=False)
+        answer = np.array(law(p.copy()), dtype=np.float64, subok=False)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # it is the user's own code, which may raise anything
-        more = f": {error}; law(p) takes the {len(p)} probabilities of one client" if public else ""
-        return f"it raised {type(error).__name__}{more}"
-    if found.shape != p.shape:
-        return f"it has the shape {found.shape}, not {p.shape}"
+        detail = f": {error}; law(p) takes the {len(p)} probabilities of one client" if public else ""
+        return f"it raised {type(error).__name__}{detail}"
+    if answer.shape != p.shape:
+        return f"it has the shape {answer.shape}, not {p.shape}"
     with np.errstate(all="ignore"):  # the law may have asked numpy to raise
-        total = float(found.sum())
-        if not abs(total - 1.0) <= _SUM_ROUNDING or not found.min() >= 0.0:
+        total = float(answer.sum())
+        if not abs(total - 1.0) <= _SUM_ROUNDING or not answer.min() >= 0.0:
             return "it is no distribution: entries are finite and at least 0, and sum to 1"
-        return np.asarray(found / total)
+        return np.asarray(answer / total)
 
 
 def names_and_laws_of_test_clients(
@@ -107,28 +107,26 @@ def names_and_laws_of_test_clients(
     return ("the reference", *names), np.vstack([mu / mu.sum(), laws])
 
 
-def refuse_bad_law_of_test_client(name: str, found: Floats | str, lower: Floats, upper: Floats) -> None:
+def refuse_bad_law_of_test_client(name: str, law: Floats | str, lower: Floats, upper: Floats) -> None:
     """Refuse a law that fails, or leaves the box, for a test client, whom everybody knows."""
-    if isinstance(found, str):
-        raise DiscreetError(f"law of a public client ({name}): {found}")
-    outside = outcomes_outside_box(found, lower, upper)
+    if isinstance(law, str):
+        raise DiscreetError(f"law of a public client ({name}): {law}")
+    outside = outcomes_outside_box(law, lower, upper)
     if outside.any():
-        place = int(np.argmax(outside))
+        outcome = int(np.argmax(outside))
         raise DiscreetError(
-            f"law of a public client ({name}) gives outcome {place} the probability {found[place]:.6g}, which is not between "
-            f"its floor {lower[place]:.6g} and its ceiling {upper[place]:.6g}; lower the floor, raise the ceiling or epsilon, or "
+            f"law of a public client ({name}) gives outcome {outcome} the probability {law[outcome]:.6g}, which is not between "
+            f"its floor {lower[outcome]:.6g} and its ceiling {upper[outcome]:.6g}; lower the floor, raise the ceiling or epsilon, or "
             "change the law"
         )
 
 
 def read_floor_and_ceiling(floor: Any, ceiling: Any, size: int, privacy: Privacy) -> tuple[Floats, Floats]:
     """The floor and the ceiling that a class states, with a law between them; without a ceiling e^epsilon times the floor."""
-    lower, given = (
-        _read_positive_numbers("floor", _property_or_method_value(floor), size),
-        _property_or_method_value(ceiling),
-    )
-    if given is not None:
-        upper = _read_positive_numbers("ceiling", given, size)
+    lower = _read_positive_numbers("floor", _property_or_method_value(floor), size)
+    stated_ceiling = _property_or_method_value(ceiling)
+    if stated_ceiling is not None:
+        upper = _read_positive_numbers("ceiling", stated_ceiling, size)
     elif isinstance(privacy, Pure):
         upper = lower * exp_nearest(min(privacy.epsilon, STEEPEST_EXPONENT))
     else:
@@ -136,8 +134,8 @@ def read_floor_and_ceiling(floor: Any, ceiling: Any, size: int, privacy: Privacy
             f"privacy = {privacy!r} is kept by a floor and a ceiling; state the ceiling too (the default is for pure epsilon)"
         )
     if not (lower <= upper).all():
-        place = int(np.argmax(lower > upper))
-        raise DiscreetError(f"ceiling[{place}] = {upper[place]:g} is below floor[{place}] = {lower[place]:g}")
+        outcome = int(np.argmax(lower > upper))
+        raise DiscreetError(f"ceiling[{outcome}] = {upper[outcome]:g} is below floor[{outcome}] = {lower[outcome]:g}")
     upper = np.minimum(upper, 1.0)
     if not (lower.sum() <= 1.0 + ROUNDING and upper.sum() >= 1.0 - ROUNDING):
         raise DiscreetError(
@@ -149,22 +147,22 @@ def read_floor_and_ceiling(floor: Any, ceiling: Any, size: int, privacy: Privacy
     return lower, upper
 
 
-def _property_or_method_value(stated: Any) -> Any:
+def _property_or_method_value(attribute: Any) -> Any:
     """What a property states, or a method without arguments in its place."""
-    return stated() if callable(stated) else stated
+    return attribute() if callable(attribute) else attribute
 
 
-def _read_positive_numbers(name: str, given: Any, size: int) -> Floats:
+def _read_positive_numbers(name: str, entries: Any, size: int) -> Floats:
     """One positive number for each outcome."""
-    found = as_floats(given, name)
-    if found.shape not in ((), (size,)):
-        raise DiscreetError(f"{name} has shape {found.shape}; it is one number for each of the {size} outcomes")
-    numbers = np.array(np.broadcast_to(found, size))
+    array = as_floats(entries, name)
+    if array.shape not in ((), (size,)):
+        raise DiscreetError(f"{name} has shape {array.shape}; it is one number for each of the {size} outcomes")
+    numbers = np.array(np.broadcast_to(array, size))
     refuse_bad_entries(numbers, name)
     if not (numbers > 0.0).all():
-        place = int(np.argmin(numbers))
+        outcome = int(np.argmin(numbers))
         raise DiscreetError(
-            f"{name}[{place}] = 0: an outcome that one client can never release has infinite epsilon for others; leave it out of the family, "
-            "or give it a positive probability"
+            f"{name}[{outcome}] = 0: an outcome that one client can never release has infinite epsilon for others; leave it out of the "
+            "family, or give it a positive probability"
         )
     return numbers

@@ -99,17 +99,17 @@ class PointAtoms(DensityAtoms):
 
     def samples_from_atom_numbers(self, numbers: Integers, rng: np.random.Generator, seed: int | None = None) -> Floats:
         """The points of the given numbers under that seed, or under the public one."""
-        known = self.discretisation.seed if seed is None else seed
-        assert known is not None
-        return self.numbered_points_of_seed(numbers, known)
+        point_seed = self.discretisation.seed if seed is None else seed
+        assert point_seed is not None
+        return self.numbered_points_of_seed(numbers, point_seed)
 
     def numbered_points_of_seed(self, numbers: Integers, seed: int) -> Floats:
         """The points of the given numbers: (n, dim)."""
-        out = np.empty((len(numbers), self.family.dim))
+        points = np.empty((len(numbers), self.family.dim))
         for number in np.unique(numbers // _POINTS_IN_A_BLOCK):
             rows = numbers // _POINTS_IN_A_BLOCK == number
-            out[rows] = self.draw_numbered_batch_of_points(int(number), seed)[numbers[rows] % _POINTS_IN_A_BLOCK]
-        return out
+            points[rows] = self.draw_numbered_batch_of_points(int(number), seed)[numbers[rows] % _POINTS_IN_A_BLOCK]
+        return points
 
     def laws_on_atoms_and_outsiders(self, clients: Densities) -> tuple[LawsOnAtoms, Outsiders | None]:
         """p_i proportional to p(X_i)/h(X_i); uniform for a client whose density is 0 at every point."""
@@ -126,28 +126,28 @@ class PointAtoms(DensityAtoms):
             for row, p in enumerate(clients):
                 log_ratio[row, columns] = p.log_density(x) - log_reference
         shift, smallest = log_ratio.max(axis=1), log_ratio.min(axis=1)
-        seen = np.isfinite(shift)
-        if not seen.all():
+        visible_rows = np.isfinite(shift)
+        if not visible_rows.all():
             warn_caller(
-                f"{int((~seen).sum())} of {len(clients)} clients are 0 at each of the {self.discretisation.count} points: "
+                f"{int((~visible_rows).sum())} of {len(clients)} clients are 0 at each of the {self.discretisation.count} points: "
                 "the sample released for "
                 "them is a draw of the reference; take more points, a family nearer to the clients, or (where a density underflows) "
                 "family.law(log_density=...)",
                 OutsideFamilyWarning,
             )
-        rows = np.exp(log_ratio - np.where(seen, shift, 0.0)[:, None])
-        rows[~seen] = 1.0
+        rows = np.exp(log_ratio - np.where(visible_rows, shift, 0.0)[:, None])
+        rows[~visible_rows] = 1.0
         total = rows.sum(axis=1)
-        of_points = NodeSummary(
-            (shift + np.log(total / self.size))[seen],
-            smallest[seen],
-            shift[seen],
+        summary = NodeSummary(
+            (shift + np.log(total / self.size))[visible_rows],
+            smallest[visible_rows],
+            shift[visible_rows],
             bound_on_sampled_mass_error(self.family.bounds, self.size),
         )
-        visible = [p for p, held in zip(clients, seen, strict=True) if held]
-        outsiders = find_continuous_outsiders(self.family, visible, of_points, self.whose)
+        visible = [p for p, is_visible in zip(clients, visible_rows, strict=True) if is_visible]
+        outsiders = find_continuous_outsiders(self.family, visible, summary, self.whose)
         if outsiders is not None:
-            numbers = np.flatnonzero(seen)[list(outsiders.numbers)]
+            numbers = np.flatnonzero(visible_rows)[list(outsiders.numbers)]
             outsiders = replace(outsiders, numbers=numbers.tolist(), clients=len(clients))
         return LawsOnAtoms(rows / total[:, None], seed), outsiders
 
@@ -186,12 +186,12 @@ class Density(Discretisation):
 
     def calibrated_epsilon(self, epsilon: float) -> float:
         """epsilon', the part of epsilon that is left for the box."""
-        left = epsilon - math.log1p(self.delta2) + math.log1p(-self.delta1)
-        if not left > 0.0:
+        box_epsilon = epsilon - math.log1p(self.delta2) + math.log1p(-self.delta1)
+        if not box_epsilon > 0.0:
             raise DiscreetError(
-                f"epsilon = {epsilon:g} leaves nothing for the box: the tolerances cost {epsilon - left:g}; take smaller ones"
+                f"epsilon = {epsilon:g} leaves nothing for the box: the tolerances cost {epsilon - box_epsilon:g}; take smaller ones"
             )
-        return left
+        return box_epsilon
 
     calibrated = OldName("calibrated_epsilon")
 

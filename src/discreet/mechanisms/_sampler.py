@@ -262,8 +262,8 @@ class Sampler(abc.ABC, Generic[F]):
         Raises:
             DiscreetError: if p is not a distribution; the message says which entry, and why.
         """
-        given = self.carrier.read_clients(p)
-        return self._client_output_solver.output_law(given.clients, given.shape)
+        batch = self.carrier.read_clients(p)
+        return self._client_output_solver.output_law(batch.clients, batch.shape)
 
     def weights(self, p: LawLike | Client | Sequence[Client]) -> Integers:
         """The output distribution as the integers that a sample is drawn with.
@@ -281,9 +281,9 @@ class Sampler(abc.ABC, Generic[F]):
         Raises:
             DiscreetError: if p is not a distribution.
         """
-        given = self.carrier.read_clients(p)
-        rows = self._integer_weights_for_clients(self._client_laws_on_atoms(given.clients).rows)
-        return rows.reshape(*given.shape, self.box.size)
+        batch = self.carrier.read_clients(p)
+        rows = self._integer_weights_for_clients(self._client_laws_on_atoms(batch.clients).rows)
+        return rows.reshape(*batch.shape, self.box.size)
 
     def weights_on_atoms(self, laws: LawLike) -> Integers:
         """As `weights`, for distributions (..., size) on the atoms themselves: outcomes, or the cells or points of a continuous family.
@@ -358,7 +358,7 @@ class Sampler(abc.ABC, Generic[F]):
         or (n, dim).
 
         Each call spends epsilon anew: two samples of one client are 2 epsilon-LDP together. With `size`, all samples of a client TOGETHER
-        keep this sampler's guarantee (see `several`). A seeded `rng` makes the draw reproducible and therefore NOT private.
+        keep this sampler's guarantee (see `with_samples`). A seeded `rng` makes the draw reproducible and therefore NOT private.
 
         Args:
             p: the distribution of one client or of many. Finite: probabilities (k,) or (..., k), or a dict, a Series or a frame by label.
@@ -376,24 +376,24 @@ class Sampler(abc.ABC, Generic[F]):
         """
         if size is not None:
             from discreet.accounting import MOST_SAMPLES  # loaded for several samples alone
-            from discreet.mechanisms._multisets import SAMPLES_ARE
+            from discreet.mechanisms._multisets import SAMPLES_FIX
 
-            check_count("size", size, most=MOST_SAMPLES, fix=SAMPLES_ARE)
+            check_count("size", size, most=MOST_SAMPLES, fix=SAMPLES_FIX)
             if constant_time:
                 raise DiscreetError("constant_time is for one sample; leave out size")
             return self.with_samples(size).release(p, rng=rng)
-        randomness, places = release.entropy_or_seeded_randomness(rng), release.generator(rng)
+        randomness, point_rng = release.entropy_or_seeded_randomness(rng), release.generator(rng)
         if constant_time:
             return self.carrier.samples_in_user_form(
                 np.asarray([self._draw_atom_number_in_constant_time(p, randomness)]), ()
             )
-        given = self.carrier.read_clients(p)
-        blocks = self.carrier.iterate_laws_on_atoms_in_batches(given.clients, refuse=self.mixing is not None)
-        found = [
-            self.carrier.samples_from_atom_numbers(self._draw_atom_numbers(held, randomness), places, held.seed)
-            for held in blocks
+        batch = self.carrier.read_clients(p)
+        blocks = self.carrier.iterate_laws_on_atoms_in_batches(batch.clients, refuse=self.mixing is not None)
+        samples = [
+            self.carrier.samples_from_atom_numbers(self._draw_atom_numbers(laws, randomness), point_rng, laws.seed)
+            for laws in blocks
         ]
-        return self.carrier.samples_in_user_form(np.concatenate(found), given.shape)
+        return self.carrier.samples_in_user_form(np.concatenate(samples), batch.shape)
 
     @overload
     def release_number(self: Sampler[ContinuousFamily], p: Client, *, rng: Rng = None) -> int: ...
@@ -426,11 +426,11 @@ class Sampler(abc.ABC, Generic[F]):
         self.carrier.refuse_unshared_atoms()
         if constant_time:
             return self._draw_atom_number_in_constant_time(p, release.entropy_or_seeded_randomness(rng))
-        given = self.carrier.read_clients(p)
+        batch = self.carrier.read_clients(p)
         numbers = self._draw_atom_numbers(
-            self._client_laws_on_atoms(given.clients), release.entropy_or_seeded_randomness(rng)
-        ).reshape(given.shape)
-        return numbers if given.shape else int(numbers)
+            self._client_laws_on_atoms(batch.clients), release.entropy_or_seeded_randomness(rng)
+        ).reshape(batch.shape)
+        return numbers if batch.shape else int(numbers)
 
     def _draw_atom_number_in_constant_time(self, p: Any, randomness: Randomness) -> int:
         law = self._client_laws_on_atoms(self.carrier.client_law_in_constant_time(p)[None, :]).rows[0]
@@ -480,15 +480,15 @@ class Sampler(abc.ABC, Generic[F]):
             DiscreetError: for numbers out of range.
         """
         self.carrier.refuse_unshared_atoms()
-        wanted = np.atleast_1d(as_floats(numbers, "numbers"))
-        good = (wanted >= 0) & (wanted < self.carrier.size) & (wanted == np.floor(wanted))
-        if not good.all():
+        atom_numbers = np.atleast_1d(as_floats(numbers, "numbers"))
+        valid = (atom_numbers >= 0) & (atom_numbers < self.carrier.size) & (atom_numbers == np.floor(atom_numbers))
+        if not valid.all():
             raise DiscreetError(
-                f"numbers holds {wanted[~good][0]:g}; it takes whole numbers between 0 and {self.carrier.size - 1}, as "
+                f"numbers holds {atom_numbers[~valid][0]:g}; it takes whole numbers between 0 and {self.carrier.size - 1}, as "
                 "release_number gives them"
             )
-        found = self.carrier.samples_from_atom_numbers(wanted.astype(np.int64).ravel(), release.generator(rng))
-        return self.carrier.samples_in_user_form(found, np.shape(numbers))
+        samples = self.carrier.samples_from_atom_numbers(atom_numbers.astype(np.int64).ravel(), release.generator(rng))
+        return self.carrier.samples_in_user_form(samples, np.shape(numbers))
 
     @property
     def can_draw_in_constant_time(self) -> bool:
@@ -506,17 +506,17 @@ class Sampler(abc.ABC, Generic[F]):
         """The integers (n, size) that atoms are drawn with, for clients' laws (n, size) on the atoms."""
         return release.weights(self.lattice, rows, self.mixing)
 
-    def _draw_atom_numbers(self, held: LawsOnAtoms, randomness: Randomness) -> Integers:
+    def _draw_atom_numbers(self, laws: LawsOnAtoms, randomness: Randomness) -> Integers:
         """One atom for each client, drawn with its integer weights."""
-        return release.outcomes(self.lattice, held.rows, self.mixing, randomness.integers(len(held.rows)))
+        return release.outcomes(self.lattice, laws.rows, self.mixing, randomness.integers(len(laws.rows)))
 
     def __repr__(self) -> str:
-        given = (
+        arguments = (
             ""
             if self.discretisation is None or self.discretisation == default_discretisation(self.family)
             else f", discretisation={self.discretisation!r}"
         )
-        return f"{type(self).__name__}({self.family!r}, {privacy_as_argument_text(self.privacy)}{given})"
+        return f"{type(self).__name__}({self.family!r}, {privacy_as_argument_text(self.privacy)}{arguments})"
 
     def _repr_html_(self) -> str:
         promise = f"for any two clients, no sample is more than e^{self.epsilon:.6g} times as likely from one as from the other"
@@ -549,7 +549,7 @@ def _refuse_overridden_sealed_names(kind: type) -> None:
     if "_SEALED" in vars(kind) and not _is_class_of_this_package(kind):
         raise DiscreetError(f"{kind.__name__} defines _SEALED, which says what no subclass may change; {_OWN}")
     for name in (*_sealed_names(kind), *_SET_ONCE):
-        definer = next((each for each in kind.__mro__ if name in vars(each)), None)
+        definer = next((base for base in kind.__mro__ if name in vars(base)), None)
         if definer is not None and not (
             _is_class_of_this_package(definer) and name in vars(definer).get("_SEALED", ())
         ):
@@ -586,7 +586,7 @@ def privacy_as_argument_text(privacy: Privacy) -> str:
     return f"epsilon={privacy.epsilon:g}" if isinstance(privacy, Pure) else f"privacy={privacy!r}"
 
 
-def bounds_around_new_reference(reference: Floats, bounds: Bounds, own: float | Floats) -> Bounds:
-    """Bounds of a family around its `own` reference, as bounds around another one."""
-    ratio = own / reference
+def bounds_around_new_reference(reference: Floats, bounds: Bounds, old_reference: float | Floats) -> Bounds:
+    """Bounds of a family around `old_reference`, as bounds around `reference`."""
+    ratio = old_reference / reference
     return Bounds(bounds.lower * min(1.0, float(ratio.min())), bounds.upper * max(1.0, float(ratio.max())))

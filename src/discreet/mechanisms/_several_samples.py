@@ -40,7 +40,7 @@ from discreet.families import (
     serves_everybody,
 )
 from discreet.mechanisms._atoms import OutcomeAtoms
-from discreet.mechanisms._multisets import SAMPLES_ARE, Around, Multisets, make_joint_box, read_around_argument
+from discreet.mechanisms._multisets import SAMPLES_FIX, Around, Multisets, make_joint_box, read_around_argument
 from discreet.privacy import Approximate, Privacy, Pure, chosen_privacy, extreme_masses
 from discreet.privacy.tradeoff import (
     Constants,
@@ -108,7 +108,7 @@ class JointSampler:
                 "one with a share of it each"
             )
         self._family, self._privacy = family, notion
-        self._multisets = Multisets(family.size, check_count("samples", samples, fix=SAMPLES_ARE))
+        self._multisets = Multisets(family.size, check_count("samples", samples, fix=SAMPLES_FIX))
         self._carrier = OutcomeAtoms(family)
         if band is not None and not (isinstance(band, Band) and band.size == len(self._multisets)):
             raise DiscreetError(f"band = {band!r} is not a Band on the {len(self._multisets):,} multisets")
@@ -154,8 +154,8 @@ class JointSampler:
     @cached_property
     def each_reference(self) -> Floats:
         """mu of every outcome in any single sample; the distribution of each sample lies between b and B times it."""
-        whole = np.broadcast_to(self.reference, len(self.multisets)).astype(np.float64)
-        return np.asarray(self.multisets.marginals(whole[None, :])[0])
+        reference = np.broadcast_to(self.reference, len(self.multisets)).astype(np.float64)
+        return np.asarray(self.multisets.marginals(reference[None, :])[0])
 
     @property
     def bounds(self) -> Bounds:
@@ -225,9 +225,9 @@ class JointSampler:
         Raises:
             DiscreetError: if p is not a distribution.
         """
-        found = self.output(p)
-        return self.multisets.marginals(found.reshape(-1, len(self.multisets))).reshape(
-            *found.shape[:-1], self.family.size
+        laws = self.output(p)
+        return self.multisets.marginals(laws.reshape(-1, len(self.multisets))).reshape(
+            *laws.shape[:-1], self.family.size
         )
 
     each = OldName("output_of_each")
@@ -263,10 +263,10 @@ class JointSampler:
         Raises:
             DiscreetError: if p is not a distribution, before anything is drawn.
         """
-        given = self._carrier.read_clients(p)
-        numbers = self._draw_multiset_numbers(given.clients, rng)
-        drawn = self.multisets.members_in_random_order(numbers, release.generator(rng))
-        return np.asarray(self._carrier.samples_in_user_form(drawn, (*given.shape, self.samples)))
+        batch = self._carrier.read_clients(p)
+        numbers = self._draw_multiset_numbers(batch.clients, rng)
+        samples = self.multisets.members_in_random_order(numbers, release.generator(rng))
+        return np.asarray(self._carrier.samples_in_user_form(samples, (*batch.shape, self.samples)))
 
     def release_number(self, p: LawLike, *, rng: Rng = None) -> int | Integers:
         """As `release`, but only the number of the multiset. A client needs to send no more; `points` turns it into samples.
@@ -281,9 +281,9 @@ class JointSampler:
         Raises:
             DiscreetError: if p is not a distribution, before anything is drawn.
         """
-        given = self._carrier.read_clients(p)
-        numbers = self._draw_multiset_numbers(given.clients, rng).reshape(given.shape)
-        return numbers if given.shape else int(numbers)
+        batch = self._carrier.read_clients(p)
+        numbers = self._draw_multiset_numbers(batch.clients, rng).reshape(batch.shape)
+        return numbers if batch.shape else int(numbers)
 
     def numbers_of_integers(self, p: LawLike | None, uniform: Integers) -> Integers:
         """As `release_number`, by given integers: the numbers of the multisets they fall on. Tables draw so under a secret.
@@ -299,8 +299,8 @@ class JointSampler:
             DiscreetError: if p is not a distribution, or there are not n integers.
         """
         clients = None if p is None else self._carrier.read_clients(p).clients
-        many = np.shape(uniform)[:1] if clients is None else clients.shape[:1]
-        if not isinstance(uniform, np.ndarray) or uniform.dtype != np.int64 or uniform.shape != many:
+        shape = np.shape(uniform)[:1] if clients is None else clients.shape[:1]
+        if not isinstance(uniform, np.ndarray) or uniform.dtype != np.int64 or uniform.shape != shape:
             raise DiscreetError("uniform does not hold one 64-bit integer for each client; pass Randomness.integers(n)")
         if clients is not None:
             return self._multiset_numbers_from_uniform_integers(
@@ -325,13 +325,17 @@ class JointSampler:
         Raises:
             DiscreetError: for numbers out of range.
         """
-        wanted = np.asarray(numbers)
-        if wanted.dtype.kind not in "iu" or bool(((wanted < 0) | (wanted >= len(self.multisets))).any()):
+        multiset_numbers = np.asarray(numbers)
+        if multiset_numbers.dtype.kind not in "iu" or bool(
+            ((multiset_numbers < 0) | (multiset_numbers >= len(self.multisets))).any()
+        ):
             raise DiscreetError(
                 f"numbers = {numbers!r} are not whole numbers between 0 and {len(self.multisets) - 1}, as release_number gives them"
             )
-        found = self.multisets.members_in_random_order(wanted.ravel().astype(np.int64), release.generator(rng))
-        return np.asarray(self._carrier.samples_in_user_form(found, (*wanted.shape, self.samples)))
+        samples = self.multisets.members_in_random_order(
+            multiset_numbers.ravel().astype(np.int64), release.generator(rng)
+        )
+        return np.asarray(self._carrier.samples_in_user_form(samples, (*multiset_numbers.shape, self.samples)))
 
     def _draw_multiset_numbers(self, clients: Floats, rng: Rng) -> Integers:
         """One multiset for each client, drawn with its integer weights."""
@@ -342,17 +346,17 @@ class JointSampler:
 
     def _map_client_laws_in_batches(self, p: LawLike, on_multisets: Callable[[Floats], NDArray[Any]]) -> NDArray[Any]:
         """What a function makes of clients' distributions on the outcomes, block by block: an array (..., multisets)."""
-        given = self._carrier.read_clients(p)
-        found = [on_multisets(rows) for rows in self._iterate_checked_laws_in_batches(given.clients)]
-        return np.concatenate(found).reshape(*given.shape, len(self.multisets))
+        batch = self._carrier.read_clients(p)
+        outputs = [on_multisets(rows) for rows in self._iterate_checked_laws_in_batches(batch.clients)]
+        return np.concatenate(outputs).reshape(*batch.shape, len(self.multisets))
 
     def _multiset_numbers_from_uniform_integers(self, blocks: Iterable[Floats], uniform: Integers) -> Integers:
         """The multisets that integers fall on, for laws on multisets that come in blocks of rows."""
-        found, start = [], 0
+        numbers, start = [], 0
         for laws in blocks:
-            found.append(release.outcomes(self.lattice, laws, None, uniform[start : start + len(laws)]))
+            numbers.append(release.outcomes(self.lattice, laws, None, uniform[start : start + len(laws)]))
             start += len(laws)
-        return np.concatenate(found)
+        return np.concatenate(numbers)
 
     def risk(self, divergence: str | FDivergence) -> Risk:
         """The largest divergence from P^J, the distribution of that many independent draws, to the output distribution.
@@ -383,24 +387,24 @@ class JointSampler:
 
     def _iterate_row_slices_within_memory(self, rows: int) -> Iterator[slice]:
         """At least one part of so many rows, of as many rows as are held at once on multisets."""
-        many = max(1, _ENTRIES // len(self.multisets))
-        for start in range(0, max(1, rows), many):
-            yield slice(start, start + many)
+        step = max(1, _ENTRIES // len(self.multisets))
+        for start in range(0, max(1, rows), step):
+            yield slice(start, start + step)
 
     def _multiset_laws_to_project(self, rows: Floats) -> Floats:
         """The distributions on multisets that are projected; a client with few outcomes gets a tiny part of the reference."""
         laws = self.multisets.laws(rows)
-        little = np.where(laws > 0.0, self.box.upper, 0.0).sum(axis=1) <= 1.0
-        if little.any():
+        narrow = np.where(laws > 0.0, self.box.upper, 0.0).sum(axis=1) <= 1.0
+        if narrow.any():
             mu = np.broadcast_to(self.family.reference, self.family.size)
-            laws[little] = self.multisets.laws((rows[little] + _TINY * mu) / (1.0 + _TINY))
+            laws[narrow] = self.multisets.laws((rows[narrow] + _TINY * mu) / (1.0 + _TINY))
         return laws
 
     def __repr__(self) -> str:
-        given = "" if self._band is None else f", band={self._band!r}"
+        argument = "" if self._band is None else f", band={self._band!r}"
         if self.around != read_around_argument(None, self.family, self.samples, self._band):
-            given = f", around={self.around!r}"
-        return f"JointSampler({self.family!r}, samples={self.samples}, epsilon={self.epsilon:g}{given})"
+            argument = f", around={self.around!r}"
+        return f"JointSampler({self.family!r}, samples={self.samples}, epsilon={self.epsilon:g}{argument})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, JointSampler) and self._comparison_key() == other._comparison_key()
@@ -427,7 +431,7 @@ class ComposedSampler:
         if isinstance(whole, type) or not hasattr(whole, "with_privacy"):
             raise DiscreetError(f"whole = {whole!r} is not a sampler; pass OptimalSampler(...) or LinearSampler(...)")
         self._whole = whole
-        self._samples = check_count("samples", samples, most=MOST_SAMPLES, fix=SAMPLES_ARE)
+        self._samples = check_count("samples", samples, most=MOST_SAMPLES, fix=SAMPLES_FIX)
         self._share = self._find_sampler_of_one_draw()
 
     @property
@@ -452,7 +456,7 @@ class ComposedSampler:
 
     def _find_sampler_of_one_draw(self) -> Sampler[Any]:
         notion = equal_share(self.privacy, samples=self.samples, bounds=self.family.bounds)
-        less = Fraction(1, 1 << 50)
+        reduction = Fraction(1, 1 << 50)
         for _ in range(_STEPS):
             sampler = self._whole.with_privacy(notion)
             if sampler.privacy != notion:
@@ -461,7 +465,7 @@ class ComposedSampler:
                 )
             if not isinstance(notion, Pure) or self._composed_draws_keep_privacy(sampler):
                 return sampler
-            notion, less = Pure(float(notion.epsilon * (1 - less))), 2 * less
+            notion, reduction = Pure(float(notion.epsilon * (1 - reduction))), 2 * reduction
         raise AssertionError("the integer boxes do not keep the share that was found")
 
     def _composed_draws_keep_privacy(self, sampler: Sampler[Any]) -> bool:
@@ -506,8 +510,8 @@ class ComposedSampler:
         shape = self._whole.carrier.read_clients(p).shape
         if isinstance(self.family, ContinuousFamily):
             return np.stack([self.share.release(p, rng=rng) for _ in range(self.samples)], axis=len(shape))
-        drawn = [self.share.release_number(p, rng=rng) for _ in range(self.samples)]
-        return np.asarray(self._whole.carrier.samples_in_user_form(np.stack(drawn, axis=-1), (*shape, self.samples)))
+        numbers = [self.share.release_number(p, rng=rng) for _ in range(self.samples)]
+        return np.asarray(self._whole.carrier.samples_in_user_form(np.stack(numbers, axis=-1), (*shape, self.samples)))
 
     def __repr__(self) -> str:
         return f"ComposedSampler(<{self.samples} samples>, {self._whole!r})"

@@ -56,9 +56,9 @@ _MOST_AXES = 4  # 384 maps; more axes are too many to try
 MOST_ON_A_LINE = 2_000
 MOST = 1_024  # elsewhere, such as 32 by 32
 _NORMS: dict[float, Callable[[Floats], Floats]] = {
-    1: lambda apart: np.asarray(apart.sum(axis=2)),
-    2: lambda apart: np.sqrt(np.square(apart).sum(axis=2)),
-    math.inf: lambda apart: np.asarray(apart.max(axis=2)),
+    1: lambda differences: np.asarray(differences.sum(axis=2)),
+    2: lambda differences: np.sqrt(np.square(differences).sum(axis=2)),
+    math.inf: lambda differences: np.asarray(differences.max(axis=2)),
 }
 _METRIC_ROUNDING = 1e-9  # of a distance relative to the largest
 _FEW = 200  # points for which simplex steps are few
@@ -82,9 +82,9 @@ def orbit_numbers(points: Floats) -> Places:
     images = [np.arange(size)]
     for order in itertools.permutations(range(axes)):
         for signs in itertools.product((1.0, -1.0), repeat=axes):
-            away, place = tree.query(centred[:, order] * signs)
-            if away.max() <= tolerance:
-                images.append(place)
+            distances, nearest = tree.query(centred[:, order] * signs)
+            if distances.max() <= tolerance:
+                images.append(nearest)
     ends = np.concatenate(images)
     links = scipy.sparse.coo_matrix((np.ones(len(ends)), (np.tile(np.arange(size), len(images)), ends)), (size, size))
     return np.asarray(scipy.sparse.csgraph.connected_components(links, directed=False)[1], dtype=np.intp)
@@ -113,8 +113,8 @@ def make_line_space(points: Floats) -> MetricSpace:
     order = np.argsort(points, kind="stable")
     gaps = np.diff(points[order])
     if not (gaps > 0.0).all():
-        twice = points[order][int(np.argmin(gaps))]
-        raise DiscreetError(f"points holds {twice:g} twice; give every place once")
+        coordinate = points[order][int(np.argmin(gaps))]
+        raise DiscreetError(f"points holds {coordinate:g} twice; give every place once")
     ordered = points[order]
     return MetricSpace(np.abs(ordered[:, None] - ordered), order, gaps, np.arange(len(points)))
 
@@ -136,29 +136,29 @@ def make_metric_space(points: ArrayLike | None, metric: ArrayLike | None, norm: 
     length = _NORMS.get(2 if norm is None else norm) if norm is None or isinstance(norm, (int, float)) else None
     if length is None:
         raise DiscreetError(f"norm = {norm!r} is not one of 1 (along the axes), 2 (Euclidean), inf (the longest axis)")
-    given: Any = points
-    places = _read_finite_array(given, "points")
-    if places.ndim == 2 and places.shape[1] == 1:
-        places = places[:, 0]
-    if places.ndim == 1:
-        return make_line_space(places)
-    if places.ndim != 2:
-        raise DiscreetError(f"points has shape {places.shape}; give numbers (n,) or rows of coordinates (n, dim)")
-    _refuse_too_many_points(len(places), MOST)
-    distances = length(np.abs(places[:, None, :] - places))
+    untyped_points: Any = points
+    coordinates = _read_finite_array(untyped_points, "points")
+    if coordinates.ndim == 2 and coordinates.shape[1] == 1:
+        coordinates = coordinates[:, 0]
+    if coordinates.ndim == 1:
+        return make_line_space(coordinates)
+    if coordinates.ndim != 2:
+        raise DiscreetError(f"points has shape {coordinates.shape}; give numbers (n,) or rows of coordinates (n, dim)")
+    _refuse_too_many_points(len(coordinates), MOST)
+    distances = length(np.abs(coordinates[:, None, :] - coordinates))
     _refuse_equal_points(distances, "points", "twice in the same place; give every place once")
-    return MetricSpace(distances, np.arange(len(places)), None, orbit_numbers(places))
+    return MetricSpace(distances, np.arange(len(coordinates)), None, orbit_numbers(coordinates))
 
 
 def _read_finite_array(values: ArrayLike, name: str) -> Floats:
-    found = as_floats(values, name)
-    if not np.isfinite(found).all():
+    array = as_floats(values, name)
+    if not np.isfinite(array).all():
         raise DiscreetError(
-            f"{name} holds {found[~np.isfinite(found)][0]:g}; distances between such points are not finite"
+            f"{name} holds {array[~np.isfinite(array)][0]:g}; distances between such points are not finite"
         )
-    if found.size and np.abs(found).max() > 1e100:
-        raise DiscreetError(f"{name} holds {np.abs(found).max():g}; measure in other units")
-    return found
+    if array.size and np.abs(array).max() > 1e100:
+        raise DiscreetError(f"{name} holds {np.abs(array).max():g}; measure in other units")
+    return array
 
 
 def _refuse_too_many_points(size: int, most: int) -> None:
@@ -187,20 +187,20 @@ def _refuse_non_metric(distances: Floats) -> None:
             f"metric[{x}][{y}] = {distances[x, y]:g} and metric[{y}][{x}] = {distances[y, x]:g}; distances are the same both ways"
         )
     _refuse_equal_points(distances, "metric", "at distance 0 from each other; give every place once")
-    for through in range(len(distances)):
-        longer = distances > distances[:, [through]] + distances[through] + tolerance
-        if longer.any():
-            x, y = np.argwhere(longer)[0]
+    for via in range(len(distances)):
+        violations = distances > distances[:, [via]] + distances[via] + tolerance
+        if violations.any():
+            x, y = np.argwhere(violations)[0]
             raise DiscreetError(
-                f"metric[{x}][{y}] = {distances[x, y]:g} is more than the way by {through}, "
-                f"{distances[x, through]:g} + {distances[through, y]:g}: the triangle inequality fails; take lengths of shortest ways"
+                f"metric[{x}][{y}] = {distances[x, y]:g} is more than the way by {via}, "
+                f"{distances[x, via]:g} + {distances[via, y]:g}: the triangle inequality fails; take lengths of shortest ways"
             )
 
 
-def _refuse_equal_points(distances: Floats, name: str, what: str) -> None:
-    same = np.argwhere(np.triu(distances <= 0.0, k=1))
-    if len(same):
-        raise DiscreetError(f"{name} has {same[0][0]} and {same[0][1]} {what}")
+def _refuse_equal_points(distances: Floats, name: str, problem: str) -> None:
+    pairs = np.argwhere(np.triu(distances <= 0.0, k=1))
+    if len(pairs):
+        raise DiscreetError(f"{name} has {pairs[0][0]} and {pairs[0][1]} {problem}")
 
 
 class FloorProgramme(abc.ABC):
@@ -237,7 +237,7 @@ class FloorProgramme(abc.ABC):
         sparse, members, equations = scipy.sparse, self._points_per_variable, self._equations_between_variables
         rows = self._constraint_rows_over_variables(slopes / self._ratio)
         mass = np.append(members, 0.0)[None, :]
-        found = scipy.optimize.linprog(
+        optimum = scipy.optimize.linprog(
             np.append(np.zeros(len(members)), 1.0),
             A_ub=sparse.vstack([sparse.hstack([rows, -np.ones((rows.shape[0], 1))]), mass, -mass]).tocsr(),
             b_ub=np.concatenate([-ends, [self._ratio, -1.0]]),
@@ -247,10 +247,12 @@ class FloorProgramme(abc.ABC):
             method=self._solver_method,
             options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
         )
-        if found.status != 0:
-            raise DiscreetError(f"the linear programme of the floor was not solved: {found.message}; take fewer points")
-        masses = np.maximum(self._ceiling_at_points(found.x[:-1]), 0.0) / self._ratio
-        return masses, -np.asarray(found.ineqlin.marginals[: rows.shape[0]])
+        if optimum.status != 0:
+            raise DiscreetError(
+                f"the linear programme of the floor was not solved: {optimum.message}; take fewer points"
+            )
+        masses = np.maximum(self._ceiling_at_points(optimum.x[:-1]), 0.0) / self._ratio
+        return masses, -np.asarray(optimum.ineqlin.marginals[: rows.shape[0]])
 
 
 class OrbitProgramme(FloorProgramme):
@@ -285,10 +287,10 @@ class LineProgramme(FloorProgramme):
         steps = np.diff(slopes, axis=1) / self._gaps
         kinks = np.diff(steps, axis=1)
         kinks[np.abs(kinks) < _KINK] = 0.0
-        along = scipy.sparse.csr_matrix(np.hstack([kinks, -steps[:, -1:]]))
-        ends = scipy.sparse.csr_matrix(slopes[:, -1:])
-        nothing = scipy.sparse.csr_matrix((len(slopes), 2 * self._size - 1))
-        return scipy.sparse.hstack([nothing, ends, along])
+        kink_block = scipy.sparse.csr_matrix(np.hstack([kinks, -steps[:, -1:]]))
+        end_block = scipy.sparse.csr_matrix(slopes[:, -1:])
+        zero_block = scipy.sparse.csr_matrix((len(slopes), 2 * self._size - 1))
+        return scipy.sparse.hstack([zero_block, end_block, kink_block])
 
     def _ceiling_at_points(self, variables: Floats) -> Floats:
         return variables[: self._size]
@@ -304,11 +306,11 @@ class LineProgramme(FloorProgramme):
         sums = sparse.identity(size) - sparse.eye(size, k=-1)
         weighted = sparse.hstack([sparse.diags(self._gaps), sparse.csr_matrix((size - 1, 1))])
         areas = sparse.identity(size - 1) - sparse.eye(size - 1, k=-1)
-        first = sparse.hstack([-sparse.identity(size), sums, sparse.csr_matrix((size, size))])
-        second = sparse.hstack(
+        mass_equations = sparse.hstack([-sparse.identity(size), sums, sparse.csr_matrix((size, size))])
+        area_equations = sparse.hstack(
             [sparse.csr_matrix((size - 1, size)), -weighted, areas, sparse.csr_matrix((size - 1, 1))]
         )
-        return sparse.vstack([first, second]).tocsr()
+        return sparse.vstack([mass_equations, area_equations]).tocsr()
 
     @property
     def _solver_method(self) -> str:
@@ -330,28 +332,30 @@ def best_transport_floor(space: MetricSpace, ratio: float) -> Floor:
     distances = space.distances / scale
     programme = OrbitProgramme(space.orbits, ratio) if space.gaps is None else LineProgramme(space.gaps / scale, ratio)
     clients = np.unique(space.orbits, return_index=True)[1]
-    own, most = distances[clients], _AT_A_TIME if space.gaps is None else size
-    order = np.argsort(own, axis=1, kind="stable")
-    ordered = np.take_along_axis(own, order, axis=1)
+    client_distances, row_limit = distances[clients], _AT_A_TIME if space.gaps is None else size
+    order = np.argsort(client_distances, axis=1, kind="stable")
+    sorted_distances = np.take_along_axis(client_distances, order, axis=1)
     rows = _FloorRows(np.zeros(0, dtype=np.intp), np.zeros(0), np.zeros(0, dtype=bool))
     masses, bound, best = np.full(size, 1.0 / (ratio + size - 1.0)), 0.0, Floor(np.zeros(size), np.inf, 0.0)
     for _ in range(_ROUNDS):
-        used_up = _distances_where_mass_runs_out(masses, order, ordered, ratio)
-        costs = used_up + _cost_slopes_of_clients(own, used_up, ratio) @ masses
+        ends = _distances_where_mass_runs_out(masses, order, sorted_distances, ratio)
+        costs = ends + _cost_slopes_of_clients(client_distances, ends, ratio) @ masses
         if costs.max() < best.value:
             best = Floor(masses, float(costs.max()), bound)
         if best.value - bound <= max(GAP * best.value, _TINY):
             worst = _worst_transport_cost(best.masses, distances, ratio)
             return Floor(best.masses, worst * scale, min(bound, worst) * scale)
-        worse = np.argsort(-costs, kind="stable")[:most]
-        worse = worse[costs[worse] > bound + 0.1 * GAP * best.value]
-        rows = rows.with_new_rows(worse, used_up[worse])
+        new_clients = np.argsort(-costs, kind="stable")[:row_limit]
+        new_clients = new_clients[costs[new_clients] > bound + 0.1 * GAP * best.value]
+        rows = rows.with_new_rows(new_clients, ends[new_clients])
         masses, shares = programme.find_floor_and_multipliers(
-            _cost_slopes_of_clients(own[rows.clients], rows.ends, ratio), rows.ends
+            _cost_slopes_of_clients(client_distances[rows.clients], rows.ends, ratio), rows.ends
         )
-        certain = _lower_bound_for_every_floor(shares, clients[rows.clients], rows.ends, space.orbits, distances, ratio)
-        if certain > bound:  # rows are dropped only then, so that they cannot return for ever
-            bound, rows = certain, rows.select_rows((shares > 0.0) | rows.new)
+        new_bound = _lower_bound_for_every_floor(
+            shares, clients[rows.clients], rows.ends, space.orbits, distances, ratio
+        )
+        if new_bound > bound:  # rows are dropped only then, so that they cannot return for ever
+            bound, rows = new_bound, rows.select_rows((shares > 0.0) | rows.new)
     raise DiscreetError(
         f"no floor within {GAP:g} of the best was found for {size} points; take fewer or more evenly spaced ones"
     )
@@ -361,8 +365,10 @@ def uniform_transport_floor(space: MetricSpace, ratio: float, least: float) -> F
     """The floor with equal masses for e^epsilon = ratio, at least `least`, with its lower bound; near the best for a large epsilon only."""
     mass = max(1.0 / (ratio + space.size - 1.0), least)
     farthest = float(space.distances.sum(axis=1).max())
-    apart = np.where(np.eye(space.size, dtype=bool), np.inf, space.distances)
-    return Floor(np.full(space.size, mass), farthest * mass, farthest / (ratio + farthest / float(apart.min())))
+    other_distances = np.where(np.eye(space.size, dtype=bool), np.inf, space.distances)
+    return Floor(
+        np.full(space.size, mass), farthest * mass, farthest / (ratio + farthest / float(other_distances.min()))
+    )
 
 
 def floor_with_worst_case(masses: Floats, space: MetricSpace, ratio: float) -> Floor:
@@ -384,16 +390,18 @@ class _FloorRows:
         new = np.repeat([False, True], [len(self.ends), len(ends)])
         return _FloorRows(np.append(self.clients, clients), np.append(self.ends, ends), new)
 
-    def select_rows(self, kept: NDArray[np.bool_]) -> _FloorRows:
+    def select_rows(self, mask: NDArray[np.bool_]) -> _FloorRows:
         """The selected rows."""
-        return _FloorRows(self.clients[kept], self.ends[kept], self.new[kept])
+        return _FloorRows(self.clients[mask], self.ends[mask], self.new[mask])
 
 
-def _distances_where_mass_runs_out(masses: Floats, order: NDArray[np.intp], ordered: Floats, ratio: float) -> Floats:
+def _distances_where_mass_runs_out(
+    masses: Floats, order: NDArray[np.intp], sorted_distances: Floats, ratio: float
+) -> Floats:
     """For every client, the distance at which raising the points nearest to it has used up the mass."""
-    filled, left = np.cumsum((ratio - 1.0) * masses[order], axis=1), (1.0 - masses.sum()) * (1.0 - 1e-12)
-    place = np.where(filled[:, -1] < left, len(masses) - 1, np.argmax(filled >= left, axis=1))
-    return np.asarray(ordered[np.arange(len(ordered)), place])
+    mass_raised, mass_left = np.cumsum((ratio - 1.0) * masses[order], axis=1), (1.0 - masses.sum()) * (1.0 - 1e-12)
+    position = np.where(mass_raised[:, -1] < mass_left, len(masses) - 1, np.argmax(mass_raised >= mass_left, axis=1))
+    return np.asarray(sorted_distances[np.arange(len(sorted_distances)), position])
 
 
 def _cost_slopes_of_clients(distances: Floats, ends: Floats, ratio: float) -> Floats:
@@ -404,30 +412,35 @@ def _cost_slopes_of_clients(distances: Floats, ends: Floats, ratio: float) -> Fl
 def _worst_transport_cost(masses: Floats, distances: Floats, ratio: float) -> float:
     """The largest cost of any point mass, over all members of all orbits."""
     order = np.argsort(distances, axis=1, kind="stable")
-    used_up = _distances_where_mass_runs_out(masses, order, np.take_along_axis(distances, order, axis=1), ratio)
-    return float((used_up + _cost_slopes_of_clients(distances, used_up, ratio) @ masses).max())
+    ends = _distances_where_mass_runs_out(masses, order, np.take_along_axis(distances, order, axis=1), ratio)
+    return float((ends + _cost_slopes_of_clients(distances, ends, ratio) @ masses).max())
 
 
 def _lower_bound_for_every_floor(
-    shares: Floats, whose: NDArray[np.intp], ends: Floats, orbits: NDArray[np.intp], distances: Floats, ratio: float
+    shares: Floats,
+    row_clients: NDArray[np.intp],
+    ends: Floats,
+    orbits: NDArray[np.intp],
+    distances: Floats,
+    ratio: float,
 ) -> float:
     """A lower bound for every floor, from these shares of clients' rows, each divided between all members of the client's orbit."""
     shares = np.maximum(shares, 0.0)
     shares = shares / shares.sum()
     members = np.split(np.argsort(orbits, kind="stable"), np.cumsum(np.bincount(orbits))[:-1])
-    counted = np.flatnonzero(shares > 0.0)
-    clients = [members[orbits[whose[row]]] for row in counted]
-    lengths = [len(each) for each in clients]
-    spread = np.repeat(shares[counted] / lengths, lengths)
-    reach, points = np.repeat(ends[counted], lengths), np.concatenate(clients)
+    positive_rows = np.flatnonzero(shares > 0.0)
+    clients = [members[orbits[row_clients[row]]] for row in positive_rows]
+    lengths = [len(orbit) for orbit in clients]
+    point_shares = np.repeat(shares[positive_rows] / lengths, lengths)
+    point_ends, points = np.repeat(ends[positive_rows], lengths), np.concatenate(clients)
     total, step = np.zeros(len(distances)), max(1, _AT_ONCE // len(distances))
     for start in range(0, len(points), step):
         part = slice(start, start + step)
-        total += spread[part] @ _cost_slopes_of_clients(distances[points[part]], reach[part], ratio)
-    certain = float(spread @ reach)
+        total += point_shares[part] @ _cost_slopes_of_clients(distances[points[part]], point_ends[part], ratio)
+    base = float(point_shares @ point_ends)
     least = float(total.min())
     if least >= 0.0:
-        return certain + least / ratio
-    along = distances.mean(axis=0)  # rows of every client with t = 0, whose g is the distance itself
-    repair = float(np.max(-total / (along - total), where=total < 0.0, initial=0.0))
-    return max(certain + least, (1.0 - repair) * certain)
+        return base + least / ratio
+    mean_distances = distances.mean(axis=0)  # rows of every client with t = 0, whose g is the distance itself
+    repair = float(np.max(-total / (mean_distances - total), where=total < 0.0, initial=0.0))
+    return max(base + least, (1.0 - repair) * base)

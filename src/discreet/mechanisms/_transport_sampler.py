@@ -79,24 +79,24 @@ def nearest_law_on_line(law: Floats, gaps: Floats, low: Floats, high: Floats) ->
     below.push_kink(0.0, math.inf)
     above.push_kink(0.0, math.inf)
     bottoms = []
-    for aim, gap, least, most in zip(
+    for target, gap, least, most in zip(
         np.cumsum(law)[:-1].tolist(), gaps.tolist(), low.tolist(), high.tolist(), strict=False
     ):
         below.moved += least
         above.moved += most
-        below.push_kink(aim, gap)
-        for place, change in below.pop_kinks_of_slope_change(gap):
-            above.push_kink(place, change)
-        above.push_kink(aim, gap)
-        for place, change in above.pop_kinks_of_slope_change(gap):
-            below.push_kink(place, change)
-        bottoms.append(below.nearest_kink_place)
-    found, end = np.empty(len(law)), 1.0
+        below.push_kink(target, gap)
+        for position, change in below.pop_kinks_of_slope_change(gap):
+            above.push_kink(position, change)
+        above.push_kink(target, gap)
+        for position, change in above.pop_kinks_of_slope_change(gap):
+            below.push_kink(position, change)
+        bottoms.append(below.nearest_kink_position)
+    masses, end = np.empty(len(law)), 1.0
     for j in range(len(law) - 1, 0, -1):
         start = min(max(bottoms[j - 1], end - high[j]), end - low[j])
-        found[j], end = end - start, start
-    found[0] = end
-    return np.clip(found, low, high)
+        masses[j], end = end - start, start
+    masses[0] = end
+    return np.clip(masses, low, high)
 
 
 class _Kinks:
@@ -106,26 +106,26 @@ class _Kinks:
         self._sign, self.moved = sign, 0.0
         self._heap: list[tuple[float, float]] = []
 
-    def push_kink(self, place: float, change: float) -> None:
-        heapq.heappush(self._heap, (self._sign * (place - self.moved), change))
+    def push_kink(self, position: float, change: float) -> None:
+        heapq.heappush(self._heap, (self._sign * (position - self.moved), change))
 
     @property
-    def nearest_kink_place(self) -> float:
+    def nearest_kink_position(self) -> float:
         return self._sign * self._heap[0][0] + self.moved
 
     def pop_kinks_of_slope_change(self, change: float) -> list[tuple[float, float]]:
         """Remove this much change of slope, from the nearest kinks on."""
-        taken = []
+        kinks = []
         while change > 0.0:
-            place, much = self._heap[0]
-            part = min(much, change)
-            taken.append((self._sign * place + self.moved, part))
-            if much > part:
-                heapq.heapreplace(self._heap, (place, much - part))
+            position, size = self._heap[0]
+            part = min(size, change)
+            kinks.append((self._sign * position + self.moved, part))
+            if size > part:
+                heapq.heapreplace(self._heap, (position, size - part))
             else:
                 heapq.heappop(self._heap)
             change -= part
-        return taken
+        return kinks
 
 
 @dataclass(frozen=True)
@@ -141,22 +141,22 @@ def nearest_law_between_bounds(law: Floats, distances: Floats, low: Floats, high
     """The distribution with low <= q <= high nearest to one client's, on points with these distances between them."""
     scale, size = float(distances.max()), len(law)
     lengths = distances / scale
-    known, costs = _starting_transport_edges(law, lengths), np.where(lengths < _NOTHING, 0.0, lengths)
+    edges, costs = _starting_transport_edges(law, lengths), np.where(lengths < _NOTHING, 0.0, lengths)
     for _ in range(_ROUNDS):
-        sources, targets = np.nonzero(known)
-        q, reached, potentials = _nearest_law_cost_and_multipliers(
+        sources, targets = np.nonzero(edges)
+        q, cost, potentials = _nearest_law_cost_and_multipliers(
             law, costs[sources, targets], sources, targets, low, high
         )
         lipschitz = (potentials[:, None] + lengths).min(axis=0)
         bound = float(law @ lipschitz - np.maximum(lipschitz * low, lipschitz * high).sum())
-        if reached - bound <= _GAP:
-            return NearestLaw(q, reached * scale, min(bound, reached) * scale)
-        missing = np.where(known, 0.0, potentials[:, None] - potentials - lengths)
-        worst = np.argsort(missing, axis=None)[-_ADDED * size :]
-        worst = worst[missing.flat[worst] > 0.0]
+        if cost - bound <= _GAP:
+            return NearestLaw(q, cost * scale, min(bound, cost) * scale)
+        violations = np.where(edges, 0.0, potentials[:, None] - potentials - lengths)
+        worst = np.argsort(violations, axis=None)[-_ADDED * size :]
+        worst = worst[violations.flat[worst] > 0.0]
         if not len(worst):
             break
-        known.flat[worst] = True
+        edges.flat[worst] = True
     raise DiscreetError(
         f"the nearest law was not found within {_GAP:g} of the largest distance for {size} points; use fewer points"
     )
@@ -164,48 +164,53 @@ def nearest_law_between_bounds(law: Floats, distances: Floats, low: Floats, high
 
 def transport_distance(first: Floats, second: Floats, distances: Floats) -> float:
     """W1 between two distributions, each normalised by its own sum."""
-    held, aim = first / first.sum(), second / second.sum()
-    aim[np.argmax(aim)] += held.sum() - aim.sum()  # so that both masses agree to the last digit
-    return nearest_law_between_bounds(held, distances, aim, aim).distance
+    source, target = first / first.sum(), second / second.sum()
+    target[np.argmax(target)] += source.sum() - target.sum()  # so that both masses agree to the last digit
+    return nearest_law_between_bounds(source, distances, target, target).distance
 
 
 def _starting_transport_edges(law: Floats, lengths: Floats) -> NDArray[np.bool_]:
     """Edges to the nearest neighbours and back, through the point in the middle, and from every point of a client that has few."""
-    size, known = len(law), np.zeros(lengths.shape, dtype=bool)
-    near = np.argpartition(lengths, min(_NEIGHBOURS, size - 1), axis=1)[:, : _NEIGHBOURS + 1]
-    known[np.arange(size)[:, None], near] = True
-    known |= known.T
+    size, edges = len(law), np.zeros(lengths.shape, dtype=bool)
+    neighbours = np.argpartition(lengths, min(_NEIGHBOURS, size - 1), axis=1)[:, : _NEIGHBOURS + 1]
+    edges[np.arange(size)[:, None], neighbours] = True
+    edges |= edges.T
     middle = int(np.argmin(lengths.sum(axis=1)))
-    known[middle] = known[:, middle] = True
-    held = np.flatnonzero(law > 0.0)
-    if len(held) <= _FEW:
-        known[held] = True
-    np.fill_diagonal(known, val=False)
-    return known
+    edges[middle] = edges[:, middle] = True
+    support = np.flatnonzero(law > 0.0)
+    if len(support) <= _FEW:
+        edges[support] = True
+    np.fill_diagonal(edges, val=False)
+    return edges
 
 
 def _nearest_law_cost_and_multipliers(
     law: Floats, costs: Floats, sources: Places, targets: Places, low: Floats, high: Floats
 ) -> tuple[Floats, float, Floats]:
     """The distribution reached, its cost along these edges, and the multipliers of the balances q + out - in = p."""
-    size, ways = len(law), len(costs)
-    sparse, ones, number = scipy.sparse, np.ones(ways), np.arange(ways)
+    size, edge_count = len(law), len(costs)
+    sparse, ones, edge_numbers = scipy.sparse, np.ones(edge_count), np.arange(edge_count)
     flows = sparse.csr_matrix(
-        (np.concatenate([ones, -ones]), (np.concatenate([sources, targets]), np.concatenate([number, number]))),
-        shape=(size, ways),
+        (
+            np.concatenate([ones, -ones]),
+            (np.concatenate([sources, targets]), np.concatenate([edge_numbers, edge_numbers])),
+        ),
+        shape=(size, edge_count),
     )
     options: Any = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-    found = scipy.optimize.linprog(
+    optimum = scipy.optimize.linprog(
         np.concatenate([np.zeros(size), costs]),
         A_eq=sparse.hstack([sparse.identity(size), flows]).tocsc(),
         b_eq=law,
-        bounds=np.column_stack([np.concatenate([low, np.zeros(ways)]), np.concatenate([high, np.full(ways, np.inf)])]),
+        bounds=np.column_stack(
+            [np.concatenate([low, np.zeros(edge_count)]), np.concatenate([high, np.full(edge_count, np.inf)])]
+        ),
         method="highs",
         options=options,
     )
-    if found.status != 0:
-        raise DiscreetError(f"the transport of a client was not solved: {found.message}; its law may be damaged")
-    return np.clip(found.x[:size], low, high), float(found.fun), np.asarray(found.eqlin.marginals)
+    if optimum.status != 0:
+        raise DiscreetError(f"the transport of a client was not solved: {optimum.message}; its law may be damaged")
+    return np.clip(optimum.x[:size], low, high), float(optimum.fun), np.asarray(optimum.eqlin.marginals)
 
 
 @final
@@ -234,9 +239,9 @@ class TransportAtoms(OutcomeAtoms):
 
     def read_laws(self, p: LawLike, name: str = "p") -> Floats:
         """Distributions (..., k) in the order of the outcomes, checked."""
-        found = self.family.as_rows(values_in_outcome_order(p, self.size, self._outcome_numbers_of_keys, name), name)
-        refuse_bad_laws(found)
-        return found
+        laws = self.family.as_rows(values_in_outcome_order(p, self.size, self._outcome_numbers_of_keys, name), name)
+        refuse_bad_laws(laws)
+        return laws
 
     def read_clients(self, p: Any) -> ClientBatch[Floats]:
         laws = self.read_laws(p)
@@ -247,8 +252,8 @@ class TransportAtoms(OutcomeAtoms):
 
     def samples_in_user_form(self, samples: NDArray[Any], shape: tuple[int, ...]) -> Any:
         numbers = samples.reshape(shape)
-        found: NDArray[Any] = np.asarray(numbers if self.points is None else self.points[numbers])
-        return found if found.ndim else found.item()
+        points: NDArray[Any] = np.asarray(numbers if self.points is None else self.points[numbers])
+        return points if points.ndim else points.item()
 
 
 @final
@@ -294,11 +299,11 @@ class TransportSampler(OwnSampler):
                 f"privacy = {notion!r}: TransportSampler is for pure epsilon; give epsilon=, or use OptimalSampler, which ignores distances"
             )
         self._space = make_metric_space(points, metric, norm)
-        ordered = np.empty(self._space.size, dtype=np.intp)
-        ordered[self._space.order] = np.arange(self._space.size)
-        self._back = ordered
-        plain: Any = points
-        self._points = None if points is None else np.array(plain, dtype=np.float64)
+        positions = np.empty(self._space.size, dtype=np.intp)
+        positions[self._space.order] = np.arange(self._space.size)
+        self._back = positions
+        untyped_points: Any = points
+        self._points = None if points is None else np.array(untyped_points, dtype=np.float64)
         self._metric = None if metric is None else as_floats(metric, "metric").copy()
         self._norm = norm
         self._given_floor = None if floor is None else _require_floor_masses(floor, self._space.size)
@@ -311,24 +316,26 @@ class TransportSampler(OwnSampler):
     @property
     def parameters(self) -> Mapping[str, Any]:
         """The points or the distances, the norm, and the floor, as an agreement states them."""
-        where = self._metric if self._points is None else self._points
-        assert where is not None
-        if where.size + self._space.size > _MOST_AGREED:
+        array = self._metric if self._points is None else self._points
+        assert array is not None
+        if array.size + self._space.size > _MOST_AGREED:
             raise DiscreetError(
                 f"an agreement lists at most {_MOST_AGREED:,} numbers, and these are more; take fewer points"
             )
-        place = "metric" if self._points is None else "points"
+        keyword = "metric" if self._points is None else "points"
         norm = {} if self._norm is None else {"norm": "inf" if math.isinf(self._norm) else self._norm}
-        return {place: where.tolist(), **norm, "floor": self.floor.tolist()}
+        return {keyword: array.tolist(), **norm, "floor": self.floor.tolist()}
 
     @classmethod
     def from_parameters(cls, family: FiniteFamily, privacy: Privacy, parameters: Mapping[str, Any]) -> Self:
         check_kind("parameters", parameters, Mapping, "pass what the property parameters gives")
         norm = parameters.get("norm")
-        found = cls(privacy=privacy, **{**parameters, "norm": math.inf if norm == "inf" else norm})
-        if found.family != family:
-            raise DiscreetError(f"family = {family!r} is not {found.family!r}, the outcomes of these points by number")
-        return found
+        sampler = cls(privacy=privacy, **{**parameters, "norm": math.inf if norm == "inf" else norm})
+        if sampler.family != family:
+            raise DiscreetError(
+                f"family = {family!r} is not {sampler.family!r}, the outcomes of these points by number"
+            )
+        return sampler
 
     def with_privacy(self, privacy: Privacy) -> Self:
         return type(self)(self._points, metric=self._metric, norm=self._norm, privacy=privacy)
@@ -436,10 +443,10 @@ class TransportSampler(OwnSampler):
         low, high = (bound[self._space.order] for bound in self._floor_and_ceiling)
         row = p[self._space.order]
         if self._space.gaps is None:
-            found = nearest_law_between_bounds(row / row.sum(), self._space.distances, low, high).law
+            nearest = nearest_law_between_bounds(row / row.sum(), self._space.distances, low, high).law
         else:
-            found = nearest_law_on_line(row, self._space.gaps, low, high)
-        return np.asarray((found / found.sum())[self._back])
+            nearest = nearest_law_on_line(row, self._space.gaps, low, high)
+        return np.asarray((nearest / nearest.sum())[self._back])
 
     def distance(self, p: LawLike, q: LawLike) -> float | Floats:
         """The Wasserstein-1 distance between distributions on these points.
@@ -463,22 +470,25 @@ class TransportSampler(OwnSampler):
                 f"p has shape {first.shape} and q {second.shape}; give as many laws of one as of the other, or one alone"
             ) from None
         shape = first.shape[:-1]
-        rows = [each.reshape(-1, self._space.size)[:, self._space.order] for each in (first, second)]
+        rows = [laws.reshape(-1, self._space.size)[:, self._space.order] for laws in (first, second)]
         if self._space.gaps is not None:
-            found = np.abs(np.cumsum(rows[0] - rows[1], axis=1))[:, :-1] @ self._space.gaps
+            distances = np.abs(np.cumsum(rows[0] - rows[1], axis=1))[:, :-1] @ self._space.gaps
         else:
-            found = np.array(
-                [transport_distance(one, other, self._space.distances) for one, other in zip(*rows, strict=True)]
+            distances = np.array(
+                [
+                    transport_distance(source, target, self._space.distances)
+                    for source, target in zip(*rows, strict=True)
+                ]
             )
-        return found.reshape(shape) if shape else float(found[0])
+        return distances.reshape(shape) if shape else float(distances[0])
 
     def __repr__(self) -> str:
         kind = "metric on" if self._points is None else "points on a line," if self._points.ndim == 1 else "points,"
         return f"TransportSampler(<{kind} {self._space.size}>, epsilon={self.epsilon:g})"
 
     def _comparison_key(self) -> tuple[Any, ...]:
-        where = (self._points, self._metric, self._given_floor)
-        return (self.privacy, self._norm, *(None if each is None else each.tobytes() for each in where))
+        arrays = (self._points, self._metric, self._given_floor)
+        return (self.privacy, self._norm, *(None if array is None else array.tobytes() for array in arrays))
 
 
 BUILT_IN[TransportSampler.name] = InstalledMechanism(TransportSampler, "discreet", "1")
@@ -486,10 +496,10 @@ BUILT_IN[TransportSampler.name] = InstalledMechanism(TransportSampler, "discreet
 
 def _require_floor_masses(floor: ArrayLike, size: int) -> Floats:
     """A floor for each outcome, with a mass of at most 1."""
-    found = as_floats(floor, "floor")
-    if found.shape != (size,):
-        raise DiscreetError(f"floor has shape {found.shape}; it is one number for each of the {size} outcomes")
-    refuse_bad_entries(found, "floor")
-    if not 0.0 < found.sum() <= 1.0 + 1e-9:
-        raise DiscreetError(f"floor sums to {found.sum():g}; its sum is in (0, 1]")
-    return found.copy()
+    masses = as_floats(floor, "floor")
+    if masses.shape != (size,):
+        raise DiscreetError(f"floor has shape {masses.shape}; it is one number for each of the {size} outcomes")
+    refuse_bad_entries(masses, "floor")
+    if not 0.0 < masses.sum() <= 1.0 + 1e-9:
+        raise DiscreetError(f"floor sums to {masses.sum():g}; its sum is in (0, 1]")
+    return masses.copy()

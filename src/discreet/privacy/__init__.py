@@ -23,7 +23,7 @@ with imports_on_first_use(globals()):
     )
     from discreet.privacy._notion import (
         DELTA as DELTA,
-        DELTA_IS as DELTA_IS,
+        DELTA_FIX as DELTA_FIX,
         EXPONENT as EXPONENT,
         Approximate,
         Privacy,

@@ -76,15 +76,15 @@ def normal_cdf_bounds(x: Fraction) -> tuple[Fraction, Fraction]:
     with decimal.localcontext(_CONTEXT):
         value = decimal.Decimal(x.numerator) / decimal.Decimal(x.denominator)
         square = value * value
-        term, total, place = value, value, 1
+        term, total, odd = value, value, 1
         while True:
-            place += 2
-            term = term * square / place
+            odd += 2
+            term = term * square / odd
             total += term
-            if 2 * square < place and term < decimal.Decimal("1e-95"):
+            if 2 * square < odd and term < decimal.Decimal("1e-95"):
                 break
-        found = Fraction(total * (-square / 2).exp() / decimal.Decimal(_ROOT_OF_TWO_PI))
-    return Fraction(1, 2) + found - _CDF_ERROR, min(Fraction(1), Fraction(1, 2) + found + _CDF_ERROR)
+        area = Fraction(total * (-square / 2).exp() / decimal.Decimal(_ROOT_OF_TWO_PI))
+    return Fraction(1, 2) + area - _CDF_ERROR, min(Fraction(1), Fraction(1, 2) + area + _CDF_ERROR)
 
 
 def normal_quantile_below(probability: Fraction) -> Fraction | None:
@@ -146,8 +146,8 @@ class Gaussian(Privacy):
         lower, upper = require_masses_of_box(lower, upper)
         if lower == upper:
             return True
-        place = normal_quantile_below(lower)
-        return place is not None and upper <= normal_cdf_bounds(place + self.exact_nu)[0]
+        quantile = normal_quantile_below(lower)
+        return quantile is not None and upper <= normal_cdf_bounds(quantile + self.exact_nu)[0]
 
     @property
     def exact_nu(self) -> Fraction:
@@ -213,8 +213,8 @@ class Functional(Privacy):
 
     def _exact_tradeoff_value(self, x: Fraction) -> Fraction:
         """The broken line through the points, exactly."""
-        place = min(bisect.bisect_right(self._corner_abscissas, x), len(self._points) - 1)
-        (left, high), (right, low) = self._points[place - 1], self._points[place]
+        index = min(bisect.bisect_right(self._corner_abscissas, x), len(self._points) - 1)
+        (left, high), (right, low) = self._points[index - 1], self._points[index]
         return high + (low - high) * (x - left) / (right - left)
 
     def _least_weighted_error_sum(self, first: Fraction, second: Fraction) -> Fraction:
@@ -279,8 +279,8 @@ def _trade_off_points_of_pairs(f: Any) -> list[tuple[Any, Any]]:
 def _read_exact_trade_off_points(table: list[tuple[Any, Any]]) -> list[Point]:
     """The table in rationals; an error says why it is not that of a trade-off function."""
     points = [(_read_exact_coordinate("x", x, x), _read_exact_coordinate("f(x)", y, x)) for x, y in table]
-    places = [x for x, _ in points]
-    if places[0] != 0 or places[-1] != 1 or any(left >= right for left, right in itertools.pairwise(places)):
+    abscissas = [x for x, _ in points]
+    if abscissas[0] != 0 or abscissas[-1] != 1 or any(left >= right for left, right in itertools.pairwise(abscissas)):
         raise DiscreetError("f is a table whose x do not grow from 0 to 1; sort them, and begin and end there")
     x, y = max(points, key=lambda point: max(-point[1], point[0] + point[1] - 1))  # where it is furthest outside
     if y < -_ROUNDING or y > 1 - x + _ROUNDING:
@@ -296,13 +296,13 @@ def _read_exact_trade_off_points(table: list[tuple[Any, Any]]) -> list[Point]:
     return [(x, min(max(y, Fraction(0)), 1 - x)) for x, y in points]
 
 
-def _read_exact_coordinate(name: str, value: Any, at: Any) -> Fraction:
+def _read_exact_coordinate(name: str, value: Any, x: Any) -> Fraction:
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise DiscreetError(f"{name} = {value!r} at x = {at!r} is not a number")
+        raise DiscreetError(f"{name} = {value!r} at x = {x!r} is not a number")
     return Fraction(value) if isinstance(value, (Fraction, Decimal)) else Fraction(number)
 
 
@@ -313,11 +313,11 @@ def _lower_hull_of_nearly_convex_points(points: list[Point]) -> tuple[Point, ...
         while len(hull) >= 2 and _is_above_chord(hull[-2], hull[-1], point):
             hull.pop()
         hull.append(point)
-    place = 0
+    side = 0
     for x, y in points:
-        while hull[place + 1][0] < x:
-            place += 1
-        (left, high), (right, low) = hull[place], hull[place + 1]
+        while hull[side + 1][0] < x:
+            side += 1
+        (left, high), (right, low) = hull[side], hull[side + 1]
         if y - (high + (low - high) * (x - left) / (right - left)) > _ROUNDING:
             raise DiscreetError(
                 f"f is not convex: at {float(x):g} it lies above the chord from {float(left):g} to {float(right):g}; a trade-off "
@@ -360,29 +360,29 @@ def read_privacy(fields: Any) -> Privacy:
             f"privacy of kind {kind!r} has the fields {', '.join(('kind', *names))}, not {', '.join(fields)}"
         )
     numbers = {name: fields[name] for name in names}
-    found: Privacy
+    notion: Privacy
     if kind == "functional":
-        found = Functional(_read_trade_off_corners(fields["points"]))
+        notion = Functional(_read_trade_off_corners(fields["points"]))
     else:
-        found = Gaussian(**numbers) if kind == "gaussian" else Approximate(**numbers)
-    if privacy_document(found) != fields:
+        notion = Gaussian(**numbers) if kind == "gaussian" else Approximate(**numbers)
+    if privacy_document(notion) != fields:
         raise DiscreetError(
-            f"privacy of kind {kind!r} does not state its numbers as discreet writes them; write {privacy_document(found)!r}"
+            f"privacy of kind {kind!r} does not state its numbers as discreet writes them; write {privacy_document(notion)!r}"
         )
-    return found
+    return notion
 
 
-def _read_trade_off_corners(listed: Any) -> list[tuple[Fraction, Fraction]]:
+def _read_trade_off_corners(corners: Any) -> list[tuple[Fraction, Fraction]]:
     """The corners in a document."""
-    if not isinstance(listed, list) or not 2 <= len(listed) <= MOST_POINTS:
+    if not isinstance(corners, list) or not 2 <= len(corners) <= MOST_POINTS:
         raise DiscreetError(f"privacy.points is not a list of 2 to {MOST_POINTS:,} pairs of rationals")
-    for pair in listed:
+    for pair in corners:
         if not (
             isinstance(pair, list)
             and len(pair) == 2
-            and all(isinstance(one, str) and _RATIONAL.fullmatch(one) for one in pair)
+            and all(isinstance(entry, str) and _RATIONAL.fullmatch(entry) for entry in pair)
         ):
             raise DiscreetError(
                 f'privacy.points holds {pair!r}, which is not a pair of rationals such as ["1/3", "1/2"]'
             )
-    return [(Fraction(x), Fraction(y)) for x, y in listed]
+    return [(Fraction(x), Fraction(y)) for x, y in corners]

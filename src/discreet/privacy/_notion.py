@@ -100,7 +100,7 @@ from discreet.families import Bounds
 EXPONENT = Range(0.0, 1e6)
 ERROR = Range(0.0, 1.0)
 DELTA = Range(0.0, 1.0, high_open=True)
-DELTA_IS = "by how much an event may be likelier still; 1e-6 is usual"
+DELTA_FIX = "by how much an event may be likelier still; 1e-6 is usual"
 LARGE_EPSILON = 10.0  # odds shift by a factor of 22,000
 ROUNDED_UP = 1.0 + 1e-14  # above the rounding of a dozen operations
 _LARGE_DELTA = 1e-3
@@ -109,10 +109,10 @@ _ROUNDED = Fraction(1, 1 << 52)  # by which two floats that are meant to sum to 
 _MAKERS = "privacy", "mechanisms", "agreement", "design", "torch"  # the rooms through which samplers are made
 
 
-def read_budget_in_range(allowed: Range, name: str, given: float, fix: str) -> float:
+def read_budget_in_range(limits: Range, name: str, budget: float, fix: str) -> float:
     """A budget as a float in its range; an exact number between floats is rounded down."""
-    number = allowed.check(name, given, fix)
-    return math.nextafter(number, 0.0) if number > given else number
+    number = limits.check(name, budget, fix)
+    return math.nextafter(number, 0.0) if number > budget else number
 
 
 class Privacy(abc.ABC):
@@ -249,16 +249,18 @@ def _largest_mixing_weight(privacy: Privacy, bounds: Bounds) -> Fraction:
     if is_allowed(Fraction(1)):
         return Fraction(1)
     if is_allowed(Fraction(_HALF)):
-        return 1 - Fraction(_least_float_meeting_condition(lambda left: is_allowed(1 - Fraction(left))))
-    return Fraction(-_least_float_meeting_condition(lambda below: is_allowed(Fraction(-below)), negative=True))
+        return 1 - Fraction(_least_float_meeting_condition(lambda rest_weight: is_allowed(1 - Fraction(rest_weight))))
+    return Fraction(
+        -_least_float_meeting_condition(lambda minus_weight: is_allowed(Fraction(-minus_weight)), negative=True)
+    )
 
 
-def _least_float_meeting_condition(good: Callable[[float], bool], *, negative: bool = False) -> float:
+def _least_float_meeting_condition(is_good: Callable[[float], bool], *, negative: bool = False) -> float:
     """The least good float of (0, 1/2], if all floats above some place are good; or of [-1/2, 0], where 0 counts as good."""
     low, high = (-_float_rank(_HALF), 0) if negative else (0, _float_rank(_HALF))
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if good(_float_of_rank(middle)) else (middle, high)
+        low, high = (low, middle) if is_good(_float_of_rank(middle)) else (middle, high)
     return _float_of_rank(high)
 
 
@@ -269,8 +271,8 @@ def _float_rank(value: float) -> int:
 
 def _float_of_rank(ordinal: int) -> float:
     """The float of a rank, negative ones below 0."""
-    found = float(struct.unpack("<d", struct.pack("<q", abs(ordinal)))[0])
-    return -found if ordinal < 0 else found
+    number = float(struct.unpack("<d", struct.pack("<q", abs(ordinal)))[0])
+    return -number if ordinal < 0 else number
 
 
 @dataclass(frozen=True)
@@ -338,22 +340,22 @@ class Approximate(Privacy):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
-        object.__setattr__(self, "delta", read_budget_in_range(DELTA, "delta", self.delta, DELTA_IS))
+        object.__setattr__(self, "delta", read_budget_in_range(DELTA, "delta", self.delta, DELTA_FIX))
 
     def tradeoff(self, x: float) -> float:
-        error, left = ERROR.check("x", x), 1.0 - self.delta
-        steep = left - math.exp(min(self.epsilon, 700.0)) * error
-        return max(0.0, steep, math.exp(-self.epsilon) * (left - error))
+        error, rest = ERROR.check("x", x), 1.0 - self.delta
+        steep = rest - math.exp(min(self.epsilon, 700.0)) * error
+        return max(0.0, steep, math.exp(-self.epsilon) * (rest - error))
 
     def profile(self, beta: float) -> float:
         beta = EXPONENT.check("beta", beta)
         if beta >= self.epsilon:
             return self.delta
         shrink = math.exp(-self.epsilon)
-        found = (-math.expm1(beta - self.epsilon) + self.delta * (shrink + math.exp(beta - self.epsilon))) / (
+        bound = (-math.expm1(beta - self.epsilon) + self.delta * (shrink + math.exp(beta - self.epsilon))) / (
             1 + shrink
         )
-        return min(1.0, found * ROUNDED_UP)
+        return min(1.0, bound * ROUNDED_UP)
 
     def allows(self, lower: Fraction, upper: Fraction) -> bool:
         lower, upper = require_masses_of_box(lower, upper)
@@ -391,8 +393,8 @@ def chosen_privacy(epsilon: float | None, privacy: Privacy | None) -> Privacy:
             "(Pure(...), Approximate(...), Gaussian(...), Functional(...))"
         )
     if privacy is None:
-        given: Any = epsilon
-        return Pure(given)
+        budget: Any = epsilon
+        return Pure(budget)
     if not isinstance(privacy, Privacy):
         raise DiscreetError(
             f"privacy = {privacy!r} is not a notion of privacy; pass Pure(...), Approximate(...), Gaussian(...) or Functional(...)"
@@ -459,11 +461,11 @@ def constants_of_box_for_privacy(privacy: Privacy, bounds: Bounds) -> Constants:
     if isinstance(privacy, Pure):
         return constants_of_optimal_box(bounds, privacy.epsilon)
     weight, c1, c2 = privacy.mixing(bounds), Fraction(bounds.lower), Fraction(bounds.upper)
-    b, B, left = 1 - weight * (1 - c1), 1 + weight * (c2 - 1), 1 - weight
-    if left == 0:
+    b, B, rest_weight = 1 - weight * (1 - c1), 1 + weight * (c2 - 1), 1 - weight
+    if rest_weight == 0:
         return Constants(bounds.alpha, bounds.lower, bounds.upper, 1.0, 1.0, 1.0, 0.0, 0.0)
-    found = (b, B, c1 / b, c2 / B, weight, left * (1 - c1) / b, left * (c2 - 1) / B)
-    return Constants(bounds.alpha, *map(float, found))
+    constants = (b, B, c1 / b, c2 / B, weight, rest_weight * (1 - c1) / b, rest_weight * (c2 - 1) / B)
+    return Constants(bounds.alpha, *map(float, constants))
 
 
 def large_epsilon_warning_text(epsilon: float) -> str | None:
@@ -490,12 +492,12 @@ def weak_privacy_warning_text(privacy: Privacy) -> str | None:
     odds, for any epsilon: an event that is impossible from one client may have probability delta from another. The sampler's box bounds them,
     but is not considered here.
     """
-    stated = getattr(privacy, "epsilon", None)
-    if stated is not None and not stated <= LARGE_EPSILON:
-        return large_epsilon_warning_text(stated)
+    epsilon = getattr(privacy, "epsilon", None)
+    if epsilon is not None and not epsilon <= LARGE_EPSILON:
+        return large_epsilon_warning_text(epsilon)
     if isinstance(privacy, Pure):
         return None
-    exponent = LARGE_EPSILON if stated is None else stated
+    exponent = LARGE_EPSILON if epsilon is None else epsilon
     delta = privacy.profile(exponent)
     if delta <= _LARGE_DELTA:
         return None
@@ -506,12 +508,12 @@ def weak_privacy_warning_text(privacy: Privacy) -> str | None:
     )
 
 
-def weak_composition_warning_text(each: Privacy, together: Privacy, rounds: int) -> str | None:
+def weak_composition_warning_text(round_privacy: Privacy, total_privacy: Privacy, rounds: int) -> str | None:
     """The warning for rounds with strong guarantees each and a weak one together; None otherwise."""
-    if rounds == 1 or weak_privacy_warning_text(each) is not None:
+    if rounds == 1 or weak_privacy_warning_text(round_privacy) is not None:
         return None
-    doubt = weak_privacy_warning_text(together)
-    return None if doubt is None else f"{rounds:,} rounds at {each} each are {together} together: {doubt}"
+    doubt = weak_privacy_warning_text(total_privacy)
+    return None if doubt is None else f"{rounds:,} rounds at {round_privacy} each are {total_privacy} together: {doubt}"
 
 
 def weak_total_of_rounds_warning_text(epsilon: float, rounds: Any) -> str | None:

@@ -104,8 +104,8 @@ def refuse_useless_or_raw_privacy(privacy: Privacy, bounds: Bounds) -> None:
     if weight == 0:
         raise DiscreetError(f"{privacy} allows only draws of the reference; take a larger budget")
     epsilon = getattr(privacy, "epsilon", None)
-    purely = epsilon is not None and raw_draw_is_private(bounds, epsilon)  # a raw draw is private without any delta
-    if weight == 1 and privacy.may_reveal_client_by_chance and not purely:
+    is_pure = epsilon is not None and raw_draw_is_private(bounds, epsilon)  # a raw draw is private without any delta
+    if weight == 1 and privacy.may_reveal_client_by_chance and not is_pure:
         raise DiscreetError(
             f"{privacy} allows raw draws of a client's own data, since they differ with probability at most delta; take a "
             "smaller delta"
@@ -123,11 +123,11 @@ def mollifier_constants(bounds: Bounds, epsilon: float) -> Constants:
         1.0, -expm1_nearest(-half) / (1.0 - bounds.lower), -expm1_nearest(-half) / room if room > 0 else math.inf
     )
     from_above = (bounds.upper - B) / (bounds.upper - 1.0) if bounds.upper > 1.0 else 0.0
-    left = max(0.0, (b - bounds.lower) / (1.0 - bounds.lower), from_above)
-    r1 = bounds.lower / (left + gamma * bounds.lower) if bounds.lower else 0.0
+    rest_weight = max(0.0, (b - bounds.lower) / (1.0 - bounds.lower), from_above)
+    r1 = bounds.lower / (rest_weight + gamma * bounds.lower) if bounds.lower else 0.0
     r2 = bounds.upper / (1.0 + gamma * (bounds.upper - 1.0))
-    below = left * (1.0 - bounds.lower) / (left + gamma * bounds.lower) if left else 0.0
-    above = left * (bounds.upper - 1.0) / (1.0 + gamma * (bounds.upper - 1.0))
+    below = rest_weight * (1.0 - bounds.lower) / (rest_weight + gamma * bounds.lower) if rest_weight else 0.0
+    above = rest_weight * (bounds.upper - 1.0) / (1.0 + gamma * (bounds.upper - 1.0))
     return Constants(bounds.alpha, b, B, r1, r2, gamma, below, above)
 
 

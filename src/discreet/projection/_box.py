@@ -155,9 +155,9 @@ class Box:
             if compiled
             else solve_and_fill_affine_laws
         )
-        bad = fill(rows, self.lower, self.upper, self.ceiling, mixing is None, slope, lift, law)
-        if bad >= 0:
-            raise_error_for_bad_row(rows, bad)
+        bad_row = fill(rows, self.lower, self.upper, self.ceiling, mixing is None, slope, lift, law)
+        if bad_row >= 0:
+            raise_error_for_bad_row(rows, bad_row)
         return slope, lift
 
     def _law_rows_and_shape(self, p: ArrayLike) -> tuple[NDArray[np.float64], tuple[int, ...]]:
@@ -173,20 +173,20 @@ def solve_and_fill_affine_laws(
     Returns the number of the first row that is not a distribution (the results are then invalid), or -1.
     """
     for rows in row_slices_within_memory(*laws.shape):
-        bad = first_invalid_row(laws[rows])
-        if bad >= 0:
-            return int(rows.start) + bad
+        bad_row = first_invalid_row(laws[rows])
+        if bad_row >= 0:
+            return int(rows.start) + bad_row
         if projecting:
             slope[rows], lift[rows] = solve_slopes_and_lifts(laws[rows], lower, ceiling)
         if len(out):
-            own = laws_times_slopes(laws[rows], slope[rows, None])
-            out[rows] = np.clip(own + lift[rows, None] * lower, lower, upper)
+            client_part = laws_times_slopes(laws[rows], slope[rows, None])
+            out[rows] = np.clip(client_part + lift[rows, None] * lower, lower, upper)
     return -1
 
 
 def row_slices_within_memory(rows: int, size: int) -> list[slice]:
     """Slices of rows that hold about `_ENTRIES` entries each."""
-    step = max(1, _ENTRIES // size)
+    step = max(1, _ENTRIES // max(1, size))
     return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
 
 
@@ -209,49 +209,49 @@ def solve_slopes_and_lifts(laws: Floats, lower: Bound, upper: Bound) -> tuple[Fl
             laws, np.zeros(len(laws)), lower, upper, np.ones(laws.shape, dtype=np.bool_)
         )
     slope, lift = np.empty(len(laws)), np.empty(len(laws))
-    for rows, line, place, to in _iterate_support_entries(laws):
-        mass, number = _pad_value_lists(laws[rows][line, place], line, to, len(rows))
+    for rows, index, outcome, slot in _iterate_support_entries(laws):
+        mass, number = _pad_value_lists(laws[rows][index, outcome], index, slot, len(rows))
         slope[rows], lift[rows] = solve_slopes_and_lifts_over_uniform(mass, number, laws.shape[1], lower, float(upper))
     return slope, lift
 
 
 def solve_slopes_and_lifts_on_support(
-    laws: Floats, lower: Floats, upper: Floats, unheld: Floats
+    laws: Floats, lower: Floats, upper: Floats, outside_floor: Floats
 ) -> tuple[Floats, Floats]:
-    """(slope, lift) for each row from its support alone, over any reference; `unheld` sums the lower bounds of the other outcomes."""
+    """(slope, lift) for each row from its support alone, over any reference; `outside_floor` sums the lower bounds of the other outcomes."""
     slope, lift = np.empty(len(laws)), np.empty(len(laws))
-    for rows, line, place, to in _iterate_support_entries(laws):
-        mass, number = _pad_value_lists(laws[rows][line, place], line, to, len(rows))
-        low, high = (_pad_value_lists(bound[place], line, to, len(rows))[0] for bound in (lower, upper))
-        slope[rows], lift[rows] = solve_slopes_and_lifts_of_padded_lists(mass, number, low, high, unheld[rows])
+    for rows, index, outcome, slot in _iterate_support_entries(laws):
+        mass, number = _pad_value_lists(laws[rows][index, outcome], index, slot, len(rows))
+        low, high = (_pad_value_lists(bound[outcome], index, slot, len(rows))[0] for bound in (lower, upper))
+        slope[rows], lift[rows] = solve_slopes_and_lifts_of_padded_lists(mass, number, low, high, outside_floor[rows])
     return slope, lift
 
 
 def _iterate_support_entries(
     laws: Floats,
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
-    """(rows, line among them, outcome, place in a list) of all entries in the supports, for rows of similar length."""
-    held = laws > NEGLIGIBLE
-    for rows in _iterate_rows_of_similar_length(held.sum(axis=1)):
-        line, place = np.nonzero(held[rows])
-        yield rows, line, place, (np.cumsum(held[rows], axis=1) - 1)[line, place]
+    """(rows, index among them, outcome, slot in a list) of all entries in the supports, for rows of similar length."""
+    in_support = laws > NEGLIGIBLE
+    for rows in _iterate_rows_of_similar_length(in_support.sum(axis=1)):
+        index, outcome = np.nonzero(in_support[rows])
+        yield rows, index, outcome, (np.cumsum(in_support[rows], axis=1) - 1)[index, outcome]
 
 
 def _pad_value_lists(
-    values: Floats, line: NDArray[np.int64], to: NDArray[np.int64], rows: int
+    values: Floats, index: NDArray[np.int64], slot: NDArray[np.int64], rows: int
 ) -> tuple[Floats, NDArray[np.int64]]:
     """Values as a list for each row, padded with zeros, and their numbers."""
-    number = np.bincount(line, minlength=rows)
-    packed = np.zeros((rows, int(number.max(initial=0))))
-    packed[line, to] = values
-    return packed, number
+    number = np.bincount(index, minlength=rows)
+    lists = np.zeros((rows, int(number.max(initial=0))))
+    lists[index, slot] = values
+    return lists, number
 
 
 def _iterate_rows_of_similar_length(number: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
     """Groups of rows whose lists may be padded with zeros to one length: short ones together, each long one alone."""
-    together = np.flatnonzero(number <= NARROW)
-    if together.size:
-        yield together
+    short_rows = np.flatnonzero(number <= NARROW)
+    if short_rows.size:
+        yield short_rows
     yield from np.flatnonzero(number > NARROW)[:, None]
 
 
@@ -262,19 +262,25 @@ def solve_slopes_and_lifts_over_uniform(
 
     No row is longer than `NARROW`, or there is only one row.
     """
-    unheld = size - number
+    outside_count = size - number
     if upper == np.inf:
-        return _solve_slopes_without_ceiling(mass, number, unheld, lower), np.zeros(len(mass))
+        return _solve_slopes_without_ceiling(mass, number, outside_count, lower), np.zeros(len(mass))
     return _solve_slopes_and_lifts_of_lists(
-        mass, np.asarray(unheld * lower, dtype=np.float64), lower, upper, np.arange(mass.shape[1]) < number[:, None]
+        mass,
+        np.asarray(outside_count * lower, dtype=np.float64),
+        lower,
+        upper,
+        np.arange(mass.shape[1]) < number[:, None],
     )
 
 
 def solve_slopes_and_lifts_of_padded_lists(
-    mass: Floats, number: NDArray[np.int64], lower: Floats, upper: Floats, unheld: Floats
+    mass: Floats, number: NDArray[np.int64], lower: Floats, upper: Floats, outside_floor: Floats
 ) -> tuple[Floats, Floats]:
     """(slope, lift) for each row from lists of the `number` masses of the support and their bounds, padded with zeros."""
-    return _solve_slopes_and_lifts_of_lists(mass, unheld, lower, upper, np.arange(mass.shape[1]) < number[:, None])
+    return _solve_slopes_and_lifts_of_lists(
+        mass, outside_floor, lower, upper, np.arange(mass.shape[1]) < number[:, None]
+    )
 
 
 def _row_sums(values: Floats) -> Floats:
@@ -292,44 +298,44 @@ def _row_sums(values: Floats) -> Floats:
 
 
 def _solve_slopes_without_ceiling(
-    mass: Floats, number: NDArray[np.int64], unheld: NDArray[np.int64], lower: float
+    mass: Floats, number: NDArray[np.int64], outside: NDArray[np.int64], lower: float
 ) -> Floats:
     """As `_compiled._solve_slope_without_ceiling`, on many rows, or a single one that may be long."""
-    found = np.ones(len(mass))
+    slopes = np.ones(len(mass))
     active, slope = np.arange(len(mass)), np.ones(len(mass))
     for _ in range(NEWTON_STEPS):
-        over = mass * slope[:, None] > lower
-        above, mass_above = over.sum(axis=1), _row_sums(np.where(over, mass, 0.0))
+        is_above = mass * slope[:, None] > lower
+        count_above, mass_above = is_above.sum(axis=1), _row_sums(np.where(is_above, mass, 0.0))
         with np.errstate(divide="ignore", invalid="ignore"):
-            step = (1.0 - (unheld + number - above) * lower) / mass_above
-        going = (mass_above > NEGLIGIBLE) & (step > 0.0) & (step < slope * (1.0 - SETTLED))
+            step = (1.0 - (outside + number - count_above) * lower) / mass_above
+        live = (mass_above > NEGLIGIBLE) & (step > 0.0) & (step < slope * (1.0 - SETTLED))
         near = (mass_above > NEGLIGIBLE) & (np.abs(step - slope) <= SUM_TOLERANCE * slope)
-        found[active] = np.where(going | near, step, slope)
-        if not going.any():
+        slopes[active] = np.where(live | near, step, slope)
+        if not live.any():
             break
-        active, slope, mass = active[going], step[going], mass[going]
-        number, unheld = number[going], unheld[going]
+        active, slope, mass = active[live], step[live], mass[live]
+        number, outside = number[live], outside[live]
         if mass.shape[1] > NARROW:  # a single row: an outcome once clipped from below stays so
-            kept = mass[:, mass[0] * slope[0] > lower]
-            unheld, number, mass = unheld + (mass.shape[1] - kept.shape[1]), np.array([kept.shape[1]]), kept
-    return found
+            rest = mass[:, mass[0] * slope[0] > lower]
+            outside, number, mass = (outside + (mass.shape[1] - rest.shape[1]), np.array([rest.shape[1]]), rest)
+    return slopes
 
 
 def _solve_slopes_and_lifts_of_lists(
-    mass: Floats, unheld: Floats, lower: Bound, upper: Bound, present: NDArray[np.bool_]
+    mass: Floats, outside: Floats, lower: Bound, upper: Bound, present: NDArray[np.bool_]
 ) -> tuple[Floats, Floats]:
     """As `_compiled.solve_slope_and_lift_on_support`, on many rows at once.
 
     Entries that are not `present` are padding. Bounds are one number, one for each outcome, or one for each entry.
     """
-    found, lift = np.ones(len(mass)), np.zeros(len(mass))
+    slopes, lift = np.ones(len(mass)), np.zeros(len(mass))
     active, slope = np.arange(len(mass)), np.ones(len(mass))
     too_small, too_large, stretch = np.zeros(len(mass)), np.full(len(mass), np.inf), np.full(len(mass), 1.0 + PAST)
     for turn in range(NEWTON_STEPS):
         value = mass * slope[:, None]
-        inside = np.minimum(np.maximum(value, lower), upper)
-        unclipped = inside == value
-        clipped = _row_sums(np.where(present & ~unclipped, inside, 0.0)) + unheld
+        output = np.minimum(np.maximum(value, lower), upper)
+        unclipped = output == value
+        clipped = _row_sums(np.where(present & ~unclipped, output, 0.0)) + outside
         middle = _row_sums(np.where(present & unclipped, mass, 0.0))
         sloped = middle > NEGLIGIBLE
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -340,30 +346,30 @@ def _solve_slopes_and_lifts_of_lists(
         beyond = ~sloped & ~at_one & (excess < 0.0) & (above == np.inf)
         done = beyond | at_one | (sloped & (np.abs(step - slope) <= SETTLED * slope))
         near = np.abs(step - slope) <= SUM_TOLERANCE * slope
-        at_end = np.where(sloped, np.where(near, step, slope), np.where(below > 0.0, below, slope))
-        found[active] = np.where(beyond, np.inf, at_end)
+        final_slope = np.where(sloped, np.where(near, step, slope), np.where(below > 0.0, below, slope))
+        slopes[active] = np.where(beyond, np.inf, final_slope)
         if beyond.any():
             low, high = _select_bound_rows(lower, beyond), _select_bound_rows(upper, beyond)
             lift[active[beyond]] = _lift_of_outcomes_without_mass(
-                mass[beyond], unheld[beyond], low, high, present[beyond]
+                mass[beyond], outside[beyond], low, high, present[beyond]
             )
         too_large, too_small = np.where(excess > 0.0, slope, too_large), np.where(excess > 0.0, too_small, slope)
         with np.errstate(over="ignore"):
-            past = np.where(excess > 0.0, below / stretch, np.minimum(above * stretch, BEYOND))
-        step = np.where(sloped, np.where(step <= 0.0, 0.5 * slope, step), past)
+            breakpoint_step = np.where(excess > 0.0, below / stretch, np.minimum(above * stretch, BEYOND))
+        step = np.where(sloped, np.where(step <= 0.0, 0.5 * slope, step), breakpoint_step)
         stretch = np.where(sloped, stretch, np.minimum(np.maximum(2.0, stretch * stretch), FARTHEST))
         halving = ~sloped | ~((too_small < step) & (step < too_large)) | (turn >= PATIENT and turn % 2 == 1)
         bracketed = (too_small > 0.0) & (too_large < np.inf)
         with np.errstate(invalid="ignore"):
             step = np.where(bracketed & halving, np.sqrt(too_small) * np.sqrt(too_large), step)
-        going = ~done
-        found[active[going]] = step[going]
+        live = ~done
+        slopes[active[live]] = step[live]
         if done.all():
             break
-        active, slope, mass, present, unheld = active[going], step[going], mass[going], present[going], unheld[going]
-        too_small, too_large, stretch = too_small[going], too_large[going], stretch[going]
-        lower, upper = _select_bound_rows(lower, going), _select_bound_rows(upper, going)
-    return found, lift
+        active, slope, mass, present, outside = (active[live], step[live], mass[live], present[live], outside[live])
+        too_small, too_large, stretch = too_small[live], too_large[live], stretch[live]
+        lower, upper = _select_bound_rows(lower, live), _select_bound_rows(upper, live)
+    return slopes, lift
 
 
 def _select_bound_rows(bound: Bound, rows: NDArray[np.bool_]) -> Bound:
@@ -373,20 +379,20 @@ def _select_bound_rows(bound: Bound, rows: NDArray[np.bool_]) -> Bound:
 
 def _nearest_breakpoints(mass: Floats, value: Floats, lower: Bound, upper: Bound) -> tuple[Floats, Floats]:
     """The nearest breakpoints on either side of each row's slope: 0 or infinity if there is none."""
-    held = mass > NEGLIGIBLE
+    in_support = mass > NEGLIGIBLE
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        above = np.where(held & (value < lower), lower / mass, np.inf).min(axis=1)
-        below = np.where(held & (value >= lower) & (value > upper), upper / mass, 0.0).max(axis=1)
+        above = np.where(in_support & (value < lower), lower / mass, np.inf).min(axis=1)
+        below = np.where(in_support & (value >= lower) & (value > upper), upper / mass, 0.0).max(axis=1)
     return below, above
 
 
 def _lift_of_outcomes_without_mass(
-    mass: Floats, unheld: Floats, lower: Bound, upper: Bound, present: NDArray[np.bool_]
+    mass: Floats, rest: Floats, lower: Bound, upper: Bound, present: NDArray[np.bool_]
 ) -> Floats:
     """The multiple of `lower` for outcomes without mass if those with mass are all clipped from above."""
-    held = mass > NEGLIGIBLE
-    on = np.cumsum(np.where(held, upper, 0.0), axis=1)[:, -1]
-    off = np.cumsum(np.column_stack((unheld, np.where(present & ~held, lower, 0.0))), axis=1)[:, -1]
+    in_support = mass > NEGLIGIBLE
+    on = np.cumsum(np.where(in_support, upper, 0.0), axis=1)[:, -1]
+    off = np.cumsum(np.column_stack((rest, np.where(present & ~in_support, lower, 0.0))), axis=1)[:, -1]
     return np.asarray(np.divide(1.0 - on, off, out=np.zeros(len(mass)), where=off > 0.0))
 
 
@@ -394,13 +400,13 @@ def _slopes_after_newton_step(laws: Floats, slope: Floats, lower: Bound, upper: 
     """(1 - clipped mass) / unclipped mass of each row; on a flat piece at height one, its near end."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         value = laws * slope[:, None]
-        low, high = value < lower, value > upper
-        clipped = np.where(low, lower, np.where(high, upper, 0.0)).sum(axis=1)
-        middle = np.where(low | high, 0.0, laws).sum(axis=1)
+        is_low, is_high = value < lower, value > upper
+        clipped = np.where(is_low, lower, np.where(is_high, upper, 0.0)).sum(axis=1)
+        middle = np.where(is_low | is_high, 0.0, laws).sum(axis=1)
         step = np.where(middle > NEGLIGIBLE, (1.0 - clipped) / middle, np.nan)
         flat = (middle <= NEGLIGIBLE) & (np.abs(1.0 - clipped) <= ROUNDING)
         if flat.any():
-            near = np.where(high[flat], np.broadcast_to(upper, laws.shape)[flat] / laws[flat], 0.0).max(axis=1)
+            near = np.where(is_high[flat], np.broadcast_to(upper, laws.shape)[flat] / laws[flat], 0.0).max(axis=1)
             step[flat] = np.where(near > 0.0, near, slope[flat])
     return step
 

@@ -54,8 +54,8 @@ def _is_contiguous_array(kind: Any) -> bool:
 def _build_code_of_sums(
     context: Any, builder: Any, kinds: Any, values: Any, start: Any, stop: Any, sums: int, terms: Terms
 ) -> list[Any]:
-    """Sums over start <= place < stop of the `terms` of the operands there. An operand is an array or one number."""
-    lines = {
+    """Sums over start <= index < stop of the `terms` of the operands there. An operand is an array or one number."""
+    pointers = {
         number: context.make_array(kind)(context, builder, values[number]).data
         for number, kind in enumerate(kinds)
         if isinstance(kind, types.Array)
@@ -64,38 +64,40 @@ def _build_code_of_sums(
     for vector in vectors:
         builder.store(_NOTHING, vector)
 
-    def load_operands(place: Any) -> list[Any]:
-        found = []
+    def load_operands(index: Any) -> list[Any]:
+        operands = []
         for number, value in enumerate(values):
-            if number in lines:
-                where = builder.bitcast(builder.gep(lines[number], [place]), _VECTOR.as_pointer())
-                found.append(builder.load(where, align=8))
+            if number in pointers:
+                address = builder.bitcast(builder.gep(pointers[number], [index]), _VECTOR.as_pointer())
+                operands.append(builder.load(address, align=8))
             else:
-                found.append(_repeat_in_vector(builder, value))
-        return found
+                operands.append(_repeat_in_vector(builder, value))
+        return operands
 
     rest = builder.srem(builder.sub(stop, start), ir.Constant(stop.type, LANES))
-    whole = builder.sub(stop, rest)
-    with cgutils.for_range_slice(builder, start, whole, ir.Constant(start.type, LANES)) as (place, _):
-        for vector, more in zip(vectors, terms(builder, load_operands(place)), strict=True):
-            builder.store(builder.fadd(builder.load(vector), more), vector)
+    whole_end = builder.sub(stop, rest)
+    with cgutils.for_range_slice(builder, start, whole_end, ir.Constant(start.type, LANES)) as (index, _):
+        for vector, addend in zip(vectors, terms(builder, load_operands(index)), strict=True):
+            builder.store(builder.fadd(builder.load(vector), addend), vector)
     with builder.if_then(builder.icmp_signed(">", rest, ir.Constant(rest.type, 0))):
-        there = builder.icmp_signed("<", _PLACES, _repeat_in_vector(builder, builder.trunc(rest, _PLACE), _PLACE))
-        last = [
-            _masked_load(builder, lines[number], whole, there) if number in lines else _repeat_in_vector(builder, value)
+        lane_mask = builder.icmp_signed("<", _PLACES, _repeat_in_vector(builder, builder.trunc(rest, _PLACE), _PLACE))
+        last_operands = [
+            _masked_load(builder, pointers[number], whole_end, lane_mask)
+            if number in pointers
+            else _repeat_in_vector(builder, value)
             for number, value in enumerate(values)
         ]
-        for vector, more in zip(vectors, terms(builder, last), strict=True):
-            builder.store(builder.fadd(builder.load(vector), builder.select(there, more, _NOTHING)), vector)
+        for vector, addend in zip(vectors, terms(builder, last_operands), strict=True):
+            builder.store(builder.fadd(builder.load(vector), builder.select(lane_mask, addend, _NOTHING)), vector)
     return [_add_lanes(builder, builder.load(vector)) for vector in vectors]
 
 
-def _masked_load(builder: Any, line: Any, first: Any, there: Any) -> Any:
-    """The numbers of an array from `first` on where `there` is set, zeros elsewhere, whose memory is not read."""
-    where = builder.bitcast(builder.gep(line, [first]), _VECTOR.as_pointer())
-    kinds = [where.type, _PLACE, _MASK, _VECTOR]
+def _masked_load(builder: Any, pointer: Any, first: Any, lane_mask: Any) -> Any:
+    """The numbers of an array from `first` on where `lane_mask` is set, zeros elsewhere, whose memory is not read."""
+    address = builder.bitcast(builder.gep(pointer, [first]), _VECTOR.as_pointer())
+    kinds = [address.type, _PLACE, _MASK, _VECTOR]
     load = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_VECTOR, kinds), "llvm.masked.load.v8f64.p0")
-    return builder.call(load, [where, ir.Constant(_PLACE, 8), there, _NOTHING])
+    return builder.call(load, [address, ir.Constant(_PLACE, 8), lane_mask, _NOTHING])
 
 
 def _repeat_in_vector(builder: Any, number: Any, kind: Any = _DOUBLE) -> Any:
@@ -109,7 +111,7 @@ def _add_lanes(builder: Any, vector: Any) -> Any:
     lanes = [builder.extract_element(vector, ir.Constant(ir.IntType(32), lane)) for lane in range(LANES)]
     while len(lanes) > 1:
         half = len(lanes) // 2
-        lanes = [builder.fadd(one, other) for one, other in zip(lanes[:half], lanes[half:], strict=True)]
+        lanes = [builder.fadd(low, high) for low, high in zip(lanes[:half], lanes[half:], strict=True)]
     return lanes[0]
 
 
@@ -118,8 +120,8 @@ def _sum_code_generator(kinds: Any, number: int, terms: Any) -> Any:
 
     def generate_sums(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         values, first, end = [arguments[0], *arguments[3:]], arguments[1], arguments[2]
-        found = _build_code_of_sums(context, builder, kinds, values, first, end, number, terms)
-        return context.make_tuple(builder, signature.return_type, found)
+        sums = _build_code_of_sums(context, builder, kinds, values, first, end, number, terms)
+        return context.make_tuple(builder, signature.return_type, sums)
 
     return generate_sums
 
@@ -138,10 +140,10 @@ def _build_clipped_and_unclipped_sums(
     def clipped_and_unclipped_terms(builder: Any, operands: list[Any]) -> list[Any]:
         masses, slopes, low, high = operands
         value = builder.fmul(slopes, masses)
-        inside = builder.select(builder.fcmp_ordered("<", value, low), low, value)
-        inside = builder.select(builder.fcmp_ordered(">", inside, high), high, inside)
-        unclipped = builder.fcmp_ordered("==", inside, value)
-        return [builder.select(unclipped, _NOTHING, inside), builder.select(unclipped, masses, _NOTHING)]
+        output = builder.select(builder.fcmp_ordered("<", value, low), low, value)
+        output = builder.select(builder.fcmp_ordered(">", output, high), high, output)
+        unclipped = builder.fcmp_ordered("==", output, value)
+        return [builder.select(unclipped, _NOTHING, output), builder.select(unclipped, masses, _NOTHING)]
 
     return signature, _sum_code_generator(kinds, 2, clipped_and_unclipped_terms)
 
@@ -170,27 +172,27 @@ def _build_terms_to_inspect_law(builder: Any, operands: list[Any]) -> list[Any]:
     """The masses; how many are negative, and how many exceed a least mass; and as `_build_terms_above_bound` at slope one."""
     masses, least, low = operands
     negative = builder.fcmp_ordered("<", masses, _NOTHING)
-    held, exceeds = (builder.fcmp_ordered(">", masses, bound) for bound in (least, low))
-    chosen = ((negative, _ONE), (held, _ONE), (exceeds, masses), (exceeds, _ONE))
-    return [masses, *(builder.select(which, what, _NOTHING) for which, what in chosen)]
+    in_support, exceeds = (builder.fcmp_ordered(">", masses, bound) for bound in (least, low))
+    selections = ((negative, _ONE), (in_support, _ONE), (exceeds, masses), (exceeds, _ONE))
+    return [masses, *(builder.select(mask, term, _NOTHING) for mask, term in selections)]
 
 
 clipped_and_unclipped_sums: Any = intrinsic(_build_clipped_and_unclipped_sums)
-mass_above: Any = _make_intrinsic_of_sums(2, _build_terms_above_bound)
+mass_and_count_above: Any = _make_intrinsic_of_sums(2, _build_terms_above_bound)
 law_sums: Any = _make_intrinsic_of_sums(5, _build_terms_to_inspect_law)
 
 
-def bound_at(bound: Any, place: Any) -> Any:
-    """bound[place], or the bound itself if it is one number (a uniform reference)."""
-    return bound[place] if np.ndim(bound) else bound
+def bound_at(bound: Any, outcome: Any) -> Any:
+    """bound[outcome], or the bound itself if it is one number (a uniform reference)."""
+    return bound[outcome] if np.ndim(bound) else bound
 
 
 @overload(bound_at, inline="always")
-def _bound_at_overload(bound: Any, place: Any) -> Any:
-    def bound_of_place(bound: Any, place: Any) -> Any:
-        return bound[place]
+def _bound_at_overload(bound: Any, outcome: Any) -> Any:
+    def bound_of_place(bound: Any, outcome: Any) -> Any:
+        return bound[outcome]
 
-    def same_bound(bound: Any, place: Any) -> Any:
+    def same_bound(bound: Any, outcome: Any) -> Any:
         return bound
 
     return bound_of_place if isinstance(bound, types.Array) else same_bound
@@ -220,16 +222,16 @@ def support_size_and_mass_above(p: Any, lower: Any) -> tuple[int, float, float]:
     A distribution has no negative entry and sums to one; NaN fails this.
     """
     least = _uniform_bound_or_infinity(lower)
-    total, negative, held, above, number = law_sums(p, 0, min(p.size, BLOCK), NEGLIGIBLE, least)
+    total, negative, support_size, above, number = law_sums(p, 0, min(p.size, BLOCK), NEGLIGIBLE, least)
     for start in range(BLOCK, p.size, BLOCK):
-        more = law_sums(p, start, min(start + BLOCK, p.size), NEGLIGIBLE, least)
-        total += more[0]
-        negative += more[1]
-        held += more[2]
-        above += more[3]
-        number += more[4]
+        block_sums = law_sums(p, start, min(start + BLOCK, p.size), NEGLIGIBLE, least)
+        total += block_sums[0]
+        negative += block_sums[1]
+        support_size += block_sums[2]
+        above += block_sums[3]
+        number += block_sums[4]
     good = negative == 0.0 and abs(total - 1.0) <= SUM_TOLERANCE
-    return (int(held) if good else 0), number, above
+    return (int(support_size) if good else 0), number, above
 
 
 @kernel(error_model="numpy")
@@ -237,9 +239,9 @@ def _clipped_bounds_and_unclipped_mass(mass: Any, slope: float, lower: Any, uppe
     """The sum of the bounds of the clipped outcomes, and the mass of the others; by blocks, so that long sums stay accurate."""
     clipped, middle = clipped_and_unclipped_sums(mass, 0, min(mass.size, BLOCK), slope, lower, upper)
     for start in range(BLOCK, mass.size, BLOCK):
-        more = clipped_and_unclipped_sums(mass, start, min(start + BLOCK, mass.size), slope, lower, upper)
-        clipped += more[0]
-        middle += more[1]
+        block_sums = clipped_and_unclipped_sums(mass, start, min(start + BLOCK, mass.size), slope, lower, upper)
+        clipped += block_sums[0]
+        middle += block_sums[1]
     return clipped, middle
 
 
@@ -247,30 +249,30 @@ def _clipped_bounds_and_unclipped_mass(mass: Any, slope: float, lower: Any, uppe
 def _nearest_breakpoints(mass: Any, slope: float, lower: Any, upper: Any) -> tuple[float, float]:
     """The nearest breakpoints on either side of a slope: 0 or infinity if there is none."""
     below, above = 0.0, np.inf
-    for place in range(mass.size):
-        if mass[place] > NEGLIGIBLE:
-            if slope * mass[place] < bound_at(lower, place):
-                above = min(above, bound_at(lower, place) / mass[place])
-            elif slope * mass[place] > bound_at(upper, place):
-                below = max(below, bound_at(upper, place) / mass[place])
+    for index in range(mass.size):
+        if mass[index] > NEGLIGIBLE:
+            if slope * mass[index] < bound_at(lower, index):
+                above = min(above, bound_at(lower, index) / mass[index])
+            elif slope * mass[index] > bound_at(upper, index):
+                below = max(below, bound_at(upper, index) / mass[index])
     return below, above
 
 
 @kernel(error_model="numpy")
-def _lift_of_outcomes_without_mass(mass: Any, unheld: float, lower: Any, upper: Any) -> float:
+def _lift_of_outcomes_without_mass(mass: Any, outside_floor: float, lower: Any, upper: Any) -> float:
     """The multiple of `lower` for outcomes without mass if those with mass are all clipped from above."""
-    held = 0.0
-    for place in range(mass.size):
-        if mass[place] > NEGLIGIBLE:
-            held += bound_at(upper, place)
+    support_ceiling = 0.0
+    for index in range(mass.size):
+        if mass[index] > NEGLIGIBLE:
+            support_ceiling += bound_at(upper, index)
         else:
-            unheld += bound_at(lower, place)
-    return (1.0 - held) / unheld if unheld > 0.0 else 0.0
+            outside_floor += bound_at(lower, index)
+    return (1.0 - support_ceiling) / outside_floor if outside_floor > 0.0 else 0.0
 
 
 @kernel(error_model="numpy")
-def solve_slope_and_lift_on_support(mass: Any, unheld: float, lower: Any, upper: Any) -> tuple[float, float]:
-    """(slope, lift) of one row, from the listed outcomes and the sum `unheld` of the lower bounds of the others.
+def solve_slope_and_lift_on_support(mass: Any, outside_floor: float, lower: Any, upper: Any) -> tuple[float, float]:
+    """(slope, lift) of one row, from the listed outcomes and the sum `outside_floor` of the lower bounds of the others.
 
     Newton's method, kept between the largest slope known to be too small and the smallest known to be too large. Where it would leave them,
     or meets a flat piece, it halves the distance instead, so that it cannot cycle.
@@ -278,7 +280,7 @@ def solve_slope_and_lift_on_support(mass: Any, unheld: float, lower: Any, upper:
     slope, too_small, too_large, stretch = 1.0, 0.0, np.inf, 1.0 + PAST
     for turn in range(NEWTON_STEPS):
         clipped, middle = _clipped_bounds_and_unclipped_mass(mass, slope, lower, upper)
-        clipped += unheld
+        clipped += outside_floor
         step = (1.0 - clipped) / middle if middle > NEGLIGIBLE else np.inf
         excess = clipped + slope * middle - 1.0
         if middle > NEGLIGIBLE and (abs(step - slope) <= SETTLED * slope or abs(excess) <= ROUNDING):
@@ -293,7 +295,7 @@ def solve_slope_and_lift_on_support(mass: Any, unheld: float, lower: Any, upper:
             if abs(excess) <= ROUNDING:  # a flat piece at height one: its near end
                 return (below if below > 0.0 else slope), 0.0
             if excess < 0.0 and above == np.inf:
-                return np.inf, _lift_of_outcomes_without_mass(mass, unheld, lower, upper)
+                return np.inf, _lift_of_outcomes_without_mass(mass, outside_floor, lower, upper)
             step = below / stretch if excess > 0.0 else min(above * stretch, BEYOND)
             stretch = min(max(2.0, stretch * stretch), FARTHEST)  # beyond the next breakpoint, and further each time
         elif step <= 0.0:
@@ -308,11 +310,11 @@ def solve_slope_and_lift_on_support(mass: Any, unheld: float, lower: Any, upper:
 @kernel(error_model="numpy")
 def _number_and_mass_above(mass: Any, slope: float, lower: float) -> tuple[float, float]:
     """The number and the sum of masses that are not clipped from below; by blocks, so that long sums stay accurate."""
-    total, number = mass_above(mass, 0, min(mass.size, BLOCK), slope, lower)
+    total, number = mass_and_count_above(mass, 0, min(mass.size, BLOCK), slope, lower)
     for start in range(BLOCK, mass.size, BLOCK):
-        more = mass_above(mass, start, min(start + BLOCK, mass.size), slope, lower)
-        total += more[0]
-        number += more[1]  # a whole number: exact in any order
+        block_sums = mass_and_count_above(mass, start, min(start + BLOCK, mass.size), slope, lower)
+        total += block_sums[0]
+        number += block_sums[1]  # a whole number: exact in any order
     return number, total
 
 
@@ -320,16 +322,16 @@ def _number_and_mass_above(mass: Any, slope: float, lower: float) -> tuple[float
 def _unclipped_masses(mass: Any, slope: float, lower: float, at_most: float) -> Any:
     """The masses that are not clipped from below, at most `at_most` of them, as found at a larger slope."""
     last = int(at_most)
-    kept = np.empty(last + 1)
+    masses = np.empty(last + 1)
     number = 0
-    for place in range(mass.size):  # always write, advance only past kept masses: no branch
-        kept[min(number, last)] = mass[place]  # more than at_most only if the caller's array changed meanwhile
-        number += slope * mass[place] > lower
-    return kept[: min(number, last)]
+    for index in range(mass.size):  # always write, advance only past unclipped masses: no branch
+        masses[min(number, last)] = mass[index]  # more than at_most only if the caller's array changed meanwhile
+        number += slope * mass[index] > lower
+    return masses[: min(number, last)]
 
 
 @kernel(error_model="numpy")
-def _solve_slope_without_ceiling(mass: Any, unheld: int, lower: float, above: float, total: float) -> float:
+def _solve_slope_without_ceiling(mass: Any, outside_count: int, lower: float, above: float, total: float) -> float:
     """The slope if nothing can be clipped from above, from the number of masses above `lower` and their sum.
 
     Newton's method then only goes down, so that an outcome once clipped from below stays so and need not be visited again. The total cost is
@@ -341,53 +343,55 @@ def _solve_slope_without_ceiling(mass: Any, unheld: int, lower: float, above: fl
             above, total = _number_and_mass_above(mass, slope, lower)
         if not total > NEGLIGIBLE:
             break
-        step = (1.0 - (unheld + mass.size - above) * lower) / total
+        step = (1.0 - (outside_count + mass.size - above) * lower) / total
         if not 0.0 < step < slope * (1.0 - SETTLED):
             return step if abs(step - slope) <= SUM_TOLERANCE * slope else slope
         slope = step
         if mass.size > NARROW:
-            kept = _unclipped_masses(mass, slope, lower, above)
-            unheld += mass.size - kept.size
-            mass = kept
+            unclipped = _unclipped_masses(mass, slope, lower, above)
+            outside_count += mass.size - unclipped.size
+            mass = unclipped
     return slope
 
 
 @kernel(error_model="numpy")
-def solve_slope_and_lift_over_uniform(mass: Any, unheld: int, lower: float, upper: float) -> tuple[float, float]:
+def solve_slope_and_lift_over_uniform(mass: Any, outside_count: int, lower: float, upper: float) -> tuple[float, float]:
     """(slope, lift) over a uniform reference, from the masses of the support in order and the number of other outcomes.
 
     So a client given as k numbers and as its few distinct values has one slope, bit for bit.
     """
     if upper == np.inf:
         above, total = _number_and_mass_above(mass, 1.0, lower)
-        return _solve_slope_without_ceiling(mass, unheld, lower, above, total), 0.0
-    return solve_slope_and_lift_on_support(mass, unheld * lower, lower, upper)
+        return _solve_slope_without_ceiling(mass, outside_count, lower, above, total), 0.0
+    return solve_slope_and_lift_on_support(mass, outside_count * lower, lower, upper)
 
 
-def solve_slope_and_lift(p: Any, seen: tuple[int, float, float], lower: Any, upper: Any) -> Any:
+def solve_slope_and_lift(p: Any, support: tuple[int, float, float], lower: Any, upper: Any) -> Any:
     """(slope, lift) of one row that `support_size_and_mass_above` has checked: one of the two functions below, by the kind of bounds."""
     raise TypeError("solve_slope_and_lift is called from compiled code; from Python use Box.project or Box.scale")
 
 
 @overload(solve_slope_and_lift)
-def _solve_slope_and_lift_overload(p: Any, seen: tuple[int, float, float], lower: Any, upper: Any) -> Any:
+def _solve_slope_and_lift_overload(p: Any, support: tuple[int, float, float], lower: Any, upper: Any) -> Any:
     def solve_over_uniform_reference(
-        p: Any, seen: tuple[int, float, float], lower: Any, upper: Any
+        p: Any, support: tuple[int, float, float], lower: Any, upper: Any
     ) -> tuple[float, float]:
-        held, above, total = seen
-        if held == p.size and upper == np.inf:
+        support_size, above, total = support
+        if support_size == p.size and upper == np.inf:
             return _solve_slope_without_ceiling(p, 0, lower, above, total), 0.0
-        if held == p.size:
+        if support_size == p.size:
             return solve_slope_and_lift_over_uniform(p, 0, lower, upper)
-        mass = np.empty(held)
-        filled = 0
-        for place in range(p.size):
-            if p[place] > NEGLIGIBLE and filled < held:
-                mass[filled] = p[place]
-                filled += 1
-        return solve_slope_and_lift_over_uniform(mass, p.size - held, lower, upper)
+        mass = np.empty(support_size)
+        position = 0
+        for x in range(p.size):
+            if p[x] > NEGLIGIBLE and position < support_size:
+                mass[position] = p[x]
+                position += 1
+        return solve_slope_and_lift_over_uniform(mass, p.size - support_size, lower, upper)
 
-    def solve_over_any_reference(p: Any, seen: tuple[int, float, float], lower: Any, upper: Any) -> tuple[float, float]:
+    def solve_over_any_reference(
+        p: Any, support: tuple[int, float, float], lower: Any, upper: Any
+    ) -> tuple[float, float]:
         return solve_slope_and_lift_on_support(p, 0.0, lower, upper)
 
     return solve_over_any_reference if isinstance(lower, types.Array) else solve_over_uniform_reference
@@ -396,14 +400,14 @@ def _solve_slope_and_lift_overload(p: Any, seen: tuple[int, float, float], lower
 @kernel(error_model="numpy")
 def _fill_affine_law(p: Any, slope: float, lift: float, lower: Any, upper: Any, out: Any) -> None:
     if slope < np.inf:
-        for place in range(p.size):
-            low = bound_at(lower, place)
-            out[place] = min(max(slope * p[place] + lift * low, low), bound_at(upper, place))
+        for x in range(p.size):
+            low = bound_at(lower, x)
+            out[x] = min(max(slope * p[x] + lift * low, low), bound_at(upper, x))
     else:
-        for place in range(p.size):
-            low = bound_at(lower, place)
-            off_support = min(max(lift * low, low), bound_at(upper, place))
-            out[place] = bound_at(upper, place) if p[place] > NEGLIGIBLE else off_support
+        for x in range(p.size):
+            low = bound_at(lower, x)
+            off_support = min(max(lift * low, low), bound_at(upper, x))
+            out[x] = bound_at(upper, x) if p[x] > NEGLIGIBLE else off_support
 
 
 @kernel(error_model="numpy", nogil=True)
@@ -411,11 +415,11 @@ def _solve_and_fill_rows(
     laws: Any, lower: Any, upper: Any, ceiling: Any, projecting: bool, slope: Any, lift: Any, out: Any
 ) -> int:
     for row in range(len(laws)):
-        seen = support_size_and_mass_above(laws[row], lower)
-        if seen[0] == 0:
+        support = support_size_and_mass_above(laws[row], lower)
+        if support[0] == 0:
             return row
         if projecting:
-            slope[row], lift[row] = solve_slope_and_lift(laws[row], seen, lower, ceiling)
+            slope[row], lift[row] = solve_slope_and_lift(laws[row], support, lower, ceiling)
         if row < len(out):
             _fill_affine_law(laws[row], slope[row], lift[row], lower, upper, out[row])
     return -1

@@ -45,12 +45,11 @@ from discreet.families import (
     warn_of_or_refuse_outsiders,
 )
 from discreet.privacy.tradeoff import Constants
-from discreet.projection._box import NEGLIGIBLE, Affine, Box
+from discreet.projection._box import NEGLIGIBLE, Affine, Box, row_slices_within_memory
 
 Floats = NDArray[np.float64]
 
 Evaluate = Callable[[Floats, Floats], Floats]
-_BLOCK = 1 << 20
 _SMALLEST = 1e-300
 _STEPS = 5  # of regula falsi, each on all roots at once
 
@@ -147,10 +146,10 @@ class OutputLaw:
     def divergence(self, name: str | FDivergence) -> float | Floats:
         """D_f(P||Q) on the same nodes."""
         f = divergences.divergence(name)
-        found = np.empty(len(self.client_masses))
+        values = np.empty(len(self.client_masses))
         for rows in row_slices_within_memory(*self.client_masses.shape):
-            found[rows] = f(self.client_masses[rows], self.output_masses_of_clients(rows))
-        return self._float_if_single(found)
+            values[rows] = f(self.client_masses[rows], self.output_masses_of_clients(rows))
+        return self._float_if_single(values)
 
     def sample(self, count: int, *, rng: np.random.Generator | None = None) -> Floats:
         """Points drawn from q by rejection from h: (count,) in one dimension, else (count, dim).
@@ -163,17 +162,17 @@ class OutputLaw:
         rng = np.random.default_rng() if rng is None else rng
         check_kind("rng", rng, np.random.Generator, "pass numpy.random.default_rng(seed), or leave it out")
         warn_caller("output(p).sample(n) is for experiments and NOT private; release(p) is", NotPrivateWarning)
-        kept: list[Floats] = []
+        batches: list[Floats] = []
         missing = count
         while missing:
             x = self.family.draw(max(64, math.ceil(1.2 * missing * self.constants.B)), rng)
             accepted = rng.random(len(x)) * self.constants.B < self._output_density_over_reference(
                 0, x, self.family.log_reference(x)
             )
-            kept.append(x[accepted][:missing])
-            missing -= len(kept[-1])
-        drawn = np.concatenate(kept)
-        return drawn[:, 0] if self.dim == 1 else drawn
+            batches.append(x[accepted][:missing])
+            missing -= len(batches[-1])
+        points = np.concatenate(batches)
+        return points[:, 0] if self.dim == 1 else points
 
     def relative(self, x: Floats) -> Floats:
         """q/h at points (m, dim) for a single client: in [b, B]."""
@@ -197,8 +196,8 @@ class OutputLaw:
     @property
     def output_masses(self) -> Floats:
         """(n, m) masses of q on the nodes, or (m,) for a single client."""
-        found = self.output_masses_of_clients(slice(None))
-        return found if self.many else found[0]
+        masses = self.output_masses_of_clients(slice(None))
+        return masses if self.many else masses[0]
 
     def is_certainly_in(self, family: ContinuousFamily) -> bool:
         """Whether its box lies in that family's band, so that the output is a member for every client."""
@@ -237,13 +236,8 @@ def _zero_threshold(slope: Any) -> Any:
 
 def density_ratio(log_density: Floats, log_reference: Floats) -> Floats:
     with np.errstate(invalid="ignore", over="ignore"):
-        found = np.exp(np.minimum(log_density - log_reference, LARGEST_FLOAT_EXPONENT))
-    return np.where(np.isneginf(log_density) | np.isneginf(log_reference), 0.0, found)
-
-
-def row_slices_within_memory(rows: int, columns: int) -> list[slice]:
-    step = max(1, _BLOCK // max(1, columns))
-    return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
+        ratio = np.exp(np.minimum(log_density - log_reference, LARGEST_FLOAT_EXPONENT))
+    return np.where(np.isneginf(log_density) | np.isneginf(log_reference), 0.0, ratio)
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,12 +254,12 @@ class OutputProblem:
         """The box on nodes of these reference masses (m,)."""
         return Box.around(masses, masses.size, self.constants, self.epsilon)
 
-    def warn_of_or_refuse_outside_clients(self, clients: Sequence[LogDensity], seen: NodeSummary) -> None:
+    def warn_of_or_refuse_outside_clients(self, clients: Sequence[LogDensity], summary: NodeSummary) -> None:
         """Warn about clients outside the band; reject them if the mechanism is linear."""
-        outsiders = find_continuous_outsiders(self.family, clients, seen, self.members)
+        outsiders = find_continuous_outsiders(self.family, clients, summary, self.members)
         if outsiders is not None:
-            whose = self.family if self.members is None else self.members
-            warn_of_or_refuse_outsiders(whose, outsiders, refuse=self.mixing is not None)
+            client_family = self.family if self.members is None else self.members
+            warn_of_or_refuse_outsiders(client_family, outsiders, refuse=self.mixing is not None)
 
     def solve_output_law_on_nodes(
         self,
@@ -282,8 +276,8 @@ class OutputProblem:
         client *= masses
         mass = client.sum(axis=1)
         client /= mass[:, None]
-        seen = NodeSummary(shift + np.log(mass), smallest, shift, slack)
-        self.warn_of_or_refuse_outside_clients(clients, seen)
+        summary = NodeSummary(shift + np.log(mass), smallest, shift, slack)
+        self.warn_of_or_refuse_outside_clients(clients, summary)
         if self.mixing is not None:
             slope, lift = np.full(len(clients), self.mixing.slope), np.full(len(clients), self.mixing.lift)
         else:
@@ -299,8 +293,8 @@ class OutputProblem:
 
     def correct_errors_by_stated_masses(self, law: OutputLaw) -> OutputLaw:
         """The law with errors corrected for clients that know their mass."""
-        errors, known = update_mass_errors_and_warn(self.family, law.clients, law.log_mass, law.errors)
-        return replace(law, errors=errors, mass_known=known)
+        errors, mass_known = update_mass_errors_and_warn(self.family, law.clients, law.log_mass, law.errors)
+        return replace(law, errors=errors, mass_known=mass_known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,13 +316,13 @@ class CutLines:
 
     def integral_errors(self, values: Floats) -> Floats:
         """(panels,) estimated errors of the integrals of values (s, order) times h: along the segments, then across the lines."""
-        inside = integral_errors_on_unit_cube(self.masses * values / gauss_rule(self.order)[1], self.order, 1)
-        errors = np.bincount(self.panel_of_segment, inside, minlength=self.lines // len(self.line_weights)).astype(
-            np.float64
-        )
+        segment_errors = integral_errors_on_unit_cube(self.masses * values / gauss_rule(self.order)[1], self.order, 1)
+        errors = np.bincount(
+            self.panel_of_segment, segment_errors, minlength=self.lines // len(self.line_weights)
+        ).astype(np.float64)
         if self.dim > 1:
-            along = np.bincount(self.line, (self.masses * values).sum(axis=1), minlength=self.lines)
-            heights = along.reshape(-1, len(self.line_weights)) / self.line_weights
+            line_integrals = np.bincount(self.line, (self.masses * values).sum(axis=1), minlength=self.lines)
+            heights = line_integrals.reshape(-1, len(self.line_weights)) / self.line_weights
             errors += integral_errors_on_unit_cube(heights, self.order, self.dim - 1, fast=0.0)
         return errors
 
@@ -344,45 +338,45 @@ def cut_panels_at_ratio_levels(
     order = round(ratio.shape[1] ** (1.0 / dim))
     cube = ratio.reshape((len(panels),) + (order,) * dim)
     variation = [np.abs(np.diff(cube, axis=axis + 1)).reshape(len(panels), -1).sum(axis=1) for axis in range(dim)]
-    across = np.argmax(variation, axis=0)  # the axis along which p/h changes most is cut
-    outer_places, outer_weights = tensor_rule(order, dim - 1) if dim > 1 else (np.empty((1, 0)), np.ones(1))
-    gauss_places, gauss_weights = gauss_rule(order)
+    cut_axis = np.argmax(variation, axis=0)  # the axis along which p/h changes most is cut
+    outer_nodes, outer_weights = tensor_rule(order, dim - 1) if dim > 1 else (np.empty((1, 0)), np.ones(1))
+    gauss_nodes, gauss_weights = gauss_rule(order)
     coordinates, weights, owner = [], [], []
     for axis in range(dim):
-        group = np.flatnonzero(across == axis)
+        group = np.flatnonzero(cut_axis == axis)
         if not len(group):
             continue
         values = np.moveaxis(cube[group], axis + 1, -1).reshape(-1, order)
         line, start, stop = segments_between_levels(values, np.asarray(levels)[:, None])
-        inner = start[:, None] + (stop - start)[:, None] * gauss_places
-        outer = np.broadcast_to(outer_places[line % len(outer_places)][:, None, :], (*inner.shape, dim - 1))
+        inner = start[:, None] + (stop - start)[:, None] * gauss_nodes
+        outer = np.broadcast_to(outer_nodes[line % len(outer_nodes)][:, None, :], (*inner.shape, dim - 1))
         unit = np.insert(outer, axis, inner, axis=2)
-        panel = group[line // len(outer_places)]
+        panel = group[line // len(outer_nodes)]
         low, width = panels.lower[panel], (panels.upper - panels.lower)[panel]
         coordinates.append(low[:, None, :] + width[:, None, :] * unit)
-        share = outer_weights[line % len(outer_places)] * (stop - start) * np.prod(width, axis=1)
+        share = outer_weights[line % len(outer_nodes)] * (stop - start) * np.prod(width, axis=1)
         weights.append(share[:, None] * gauss_weights)
-        owner.append(panel * len(outer_places) + line % len(outer_places))
+        owner.append(panel * len(outer_nodes) + line % len(outer_nodes))
     t = np.concatenate(coordinates).reshape(-1, dim)
     x = family.chart.points_at_coordinates(t)
     log_reference = family.log_reference(x)
     with np.errstate(invalid="ignore"):
         element = np.nan_to_num(np.exp(log_reference) * family.chart.jacobian(t), nan=0.0).reshape(-1, order)
     masses = np.concatenate(weights) * element
-    found = np.where(element > 0.0, evaluate(x, log_reference).reshape(-1, order), 0.0)
-    lines = len(panels) * len(outer_places)
-    return CutLines(masses, found, np.concatenate(owner), lines, outer_weights, order, dim)
+    ratios = np.where(element > 0.0, evaluate(x, log_reference).reshape(-1, order), 0.0)
+    lines = len(panels) * len(outer_nodes)
+    return CutLines(masses, ratios, np.concatenate(owner), lines, outer_weights, order, dim)
 
 
 def ratio_levels_of_kinks(constants: Constants, slope: Floats, lift: Floats) -> Floats:
     """(4, n) values of p/h where q = clip(slope p/h + lift b, b, B) meets b, meets B, and where p meets q; 0 for none."""
     b, top = constants.b, constants.B
     with np.errstate(divide="ignore", invalid="ignore"):
-        steep = np.isinf(slope)
-        from_below = np.where(steep, 0.0, b * (1.0 - lift) / slope)
-        from_above = np.where(steep, 0.0, (top - lift * b) / slope)
-        inside = np.where(slope < 1.0, lift * b / (1.0 - slope), 0.0)
-    return np.stack([from_below, from_above, np.where(slope < 1.0, b, top), inside])
+        is_infinite = np.isinf(slope)
+        from_below = np.where(is_infinite, 0.0, b * (1.0 - lift) / slope)
+        from_above = np.where(is_infinite, 0.0, (top - lift * b) / slope)
+        crossing = np.where(slope < 1.0, lift * b / (1.0 - slope), 0.0)
+    return np.stack([from_below, from_above, np.where(slope < 1.0, b, top), crossing])
 
 
 def segments_between_levels(values: Floats, levels: Floats) -> tuple[NDArray[np.intp], Floats, Floats]:
@@ -391,47 +385,47 @@ def segments_between_levels(values: Floats, levels: Floats) -> tuple[NDArray[np.
     Levels (n, 1) are for all lines alike, levels (n, l) each line's own.
     """
     # the logarithm of p/h is closer to a polynomial than p/h itself: a quadratic, for a Gaussian
-    root_line, root = _lines_and_places_of_level_crossings(
+    root_line, root = _lines_and_positions_of_level_crossings(
         np.log(np.maximum(values, _SMALLEST)), np.log(np.maximum(levels, _SMALLEST))
     )
     line = np.concatenate([np.arange(len(values)), root_line])
     start = np.concatenate([np.zeros(len(values)), root])
-    sorted_by_line = np.lexsort((start, line))
-    line, start = line[sorted_by_line], start[sorted_by_line]
-    last = np.append(line[1:] != line[:-1], True)
-    stop = np.where(last, 1.0, np.append(start[1:], 1.0))
+    order = np.lexsort((start, line))
+    line, start = line[order], start[order]
+    is_last = np.append(line[1:] != line[:-1], True)
+    stop = np.where(is_last, 1.0, np.append(start[1:], 1.0))
     long_enough = stop - start > 1e-13
     return line[long_enough], start[long_enough], stop[long_enough]
 
 
-def _lines_and_places_of_level_crossings(values: Floats, levels: Floats) -> tuple[NDArray[np.intp], Floats]:
-    """(line, place in [0, 1]) where the polynomials through values (l, order) at the Gauss-Legendre places pass levels (n, l)."""
+def _lines_and_positions_of_level_crossings(values: Floats, levels: Floats) -> tuple[NDArray[np.intp], Floats]:
+    """(line, root in [0, 1]) where the polynomials through values (l, order) at the Gauss-Legendre places pass levels (n, l)."""
     order = values.shape[1]
-    places = np.concatenate([[0.0], gauss_rule(order)[0], [1.0]])
+    nodes = np.concatenate([[0.0], gauss_rule(order)[0], [1.0]])
     ends = values @ matrix_to_endpoint_values(order)
-    sampled = np.concatenate([ends[:, :1], values, ends[:, 1:]], axis=1)
-    above = sampled > levels[:, :, None]
-    which, line, gap = np.nonzero(above[:, :, :-1] != above[:, :, 1:])
-    level = np.broadcast_to(levels, (len(levels), len(values)))[which, line]
-    held = values[line] @ matrix_to_legendre_coefficients(order)
-    low, high = places[gap], places[gap + 1]
-    at_low, at_high = sampled[line, gap] - level, sampled[line, gap + 1] - level
-    place, went_left, went_right = low, np.zeros(len(low), dtype=bool), np.zeros(len(low), dtype=bool)
+    node_values = np.concatenate([ends[:, :1], values, ends[:, 1:]], axis=1)
+    above = node_values > levels[:, :, None]
+    level_index, line, gap = np.nonzero(above[:, :, :-1] != above[:, :, 1:])
+    level = np.broadcast_to(levels, (len(levels), len(values)))[level_index, line]
+    coefficients = values[line] @ matrix_to_legendre_coefficients(order)
+    low, high = nodes[gap], nodes[gap + 1]
+    at_low, at_high = node_values[line, gap] - level, node_values[line, gap + 1] - level
+    root, moved_low, moved_high = low, np.zeros(len(low), dtype=bool), np.zeros(len(low), dtype=bool)
     for _ in range(_STEPS):  # regula falsi; an end that stays twice has its value halved (the "Illinois" rule)
-        place = low + (high - low) * np.clip(at_low / (at_low - at_high), 0.001, 0.999)
-        value = evaluate_legendre_series(held, place) - level
-        left = (value > 0.0) == (at_low > 0.0)
-        low, high = np.where(left, place, low), np.where(left, high, place)
-        at_low = np.where(left, value, np.where(went_right, 0.5, 1.0) * at_low)
-        at_high = np.where(left, np.where(went_left, 0.5, 1.0) * at_high, value)
-        went_left, went_right = left, ~left
-    return line, place
+        root = low + (high - low) * np.clip(at_low / (at_low - at_high), 0.001, 0.999)
+        value = evaluate_legendre_series(coefficients, root) - level
+        moves_low = (value > 0.0) == (at_low > 0.0)
+        low, high = np.where(moves_low, root, low), np.where(moves_low, high, root)
+        at_low = np.where(moves_low, value, np.where(moved_high, 0.5, 1.0) * at_low)
+        at_high = np.where(moves_low, np.where(moved_low, 0.5, 1.0) * at_high, value)
+        moved_low, moved_high = moves_low, ~moves_low
+    return line, root
 
 
-def evaluate_legendre_series(coefficients: Floats, place: Floats) -> Floats:
+def evaluate_legendre_series(coefficients: Floats, positions: Floats) -> Floats:
     """Polynomials with Legendre coefficients (n, order) on [0, 1], at places (n, ...) of their own (Clenshaw's recurrence)."""
-    x = 2.0 * place - 1.0
-    terms = coefficients.T.reshape(coefficients.shape[::-1] + (1,) * (place.ndim - 1))
+    x = 2.0 * positions - 1.0
+    terms = coefficients.T.reshape(coefficients.shape[::-1] + (1,) * (positions.ndim - 1))
     last, before = np.zeros_like(x), np.zeros_like(x)
     for degree in range(len(terms) - 1, 0, -1):
         last, before = (

@@ -42,7 +42,7 @@ from discreet.families import (
     log_ratios_at_nodes,
     refuse_masses_lost_in_rounding,
 )
-from discreet.projection._box import improve_slopes_by_newton, solve_slopes_and_lifts
+from discreet.projection._box import improve_slopes_by_newton, row_slices_within_memory, solve_slopes_and_lifts
 from discreet.projection._output_law import (
     CutLines,
     OutputLaw,
@@ -54,7 +54,6 @@ from discreet.projection._output_law import (
     matrix_to_endpoint_values,
     matrix_to_legendre_coefficients,
     ratio_levels_of_kinks,
-    row_slices_within_memory,
     segments_between_levels,
 )
 
@@ -78,6 +77,7 @@ _SHARED_ROUNDS = 12
 _UNSOLVED = 1e-10  # by which an output distribution may miss a mass of one
 _LARGEST_LOG = 690.0
 _SMALLEST = 1e-300
+_ROUGH = 0.1  # the size of a logarithm's last Legendre coefficients on a panel from which on they do not describe it
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,12 +101,16 @@ class CutPanels:
     owner: NDArray[np.intp]
     errors: Floats
 
-    def without_panels(self, gone: NDArray[np.bool_]) -> CutPanels:
-        """The panels that are not gone, with their nodes."""
-        kept = ~gone[self.owner]
-        renumbered = np.cumsum(~gone) - 1
+    def without_panels(self, panel_mask: NDArray[np.bool_]) -> CutPanels:
+        """The panels outside the mask, with their nodes."""
+        node_mask = ~panel_mask[self.owner]
+        panel_numbers = np.cumsum(~panel_mask) - 1
         return CutPanels(
-            self.panels[~gone], self.masses[kept], self.ratio[kept], renumbered[self.owner[kept]], self.errors[~gone]
+            self.panels[~panel_mask],
+            self.masses[node_mask],
+            self.ratio[node_mask],
+            panel_numbers[self.owner[node_mask]],
+            self.errors[~panel_mask],
         )
 
     def concat(self, other: CutPanels) -> CutPanels:
@@ -141,16 +145,18 @@ class OneClientSolver:
     def output_law(self, p: LogDensity) -> OutputLaw:
         """The output law of p."""
         refined = self.solve_on_refined_nodes(p)
-        found = refined.solution
-        log_mass = np.array([refined.log_scale + math.log(found.mass)])
+        solution = refined.solution
+        log_mass = np.array([refined.log_scale + math.log(solution.mass)])
         with np.errstate(divide="ignore"):
-            inside = np.log(found.ratio[found.masses > 0.0])
-        seen = NodeSummary(log_mass, log_mass + inside.min(), log_mass + inside.max(), BAND_SLACK + refined.error)
-        self.problem.warn_of_or_refuse_outside_clients([p], seen)
-        client = (found.masses * found.ratio)[None, :]
+            log_ratio = np.log(solution.ratio[solution.masses > 0.0])
+        summary = NodeSummary(
+            log_mass, log_mass + log_ratio.min(), log_mass + log_ratio.max(), BAND_SLACK + refined.error
+        )
+        self.problem.warn_of_or_refuse_outside_clients([p], summary)
+        client = (solution.masses * solution.ratio)[None, :]
         law = OutputLaw(
-            self.problem.family, self.problem.constants, self.problem.mixing, (p,), False, found.masses, client, log_mass,
-            np.array([found.slope]), np.array([found.lift]), np.array([refined.error]),
+            self.problem.family, self.problem.constants, self.problem.mixing, (p,), False, solution.masses, client, log_mass,
+            np.array([solution.slope]), np.array([solution.lift]), np.array([refined.error]),
         )  # fmt: skip
         return self.problem.correct_errors_by_stated_masses(law)
 
@@ -165,49 +171,49 @@ class OneClientSolver:
         def density_ratio_at_points(x: Floats, log_reference: Floats) -> Floats:
             return density_ratio(p.log_density(x), log_reference + shift)
 
-        def cut_panels_at_kinks(some: Nodes, ratio: Floats | None = None) -> CutPanels:
+        def cut_panels_at_kinks(panel_nodes: Nodes, ratio: Floats | None = None) -> CutPanels:
             if ratio is None:
-                ratio = density_ratio_at_points(some.x.reshape(-1, dim), some.log_reference.ravel()).reshape(
-                    some.weights.shape
-                )
-            return self._cut_panels_along_kinks(some, ratio, found, density_ratio_at_points)
+                ratio = density_ratio_at_points(
+                    panel_nodes.x.reshape(-1, dim), panel_nodes.log_reference.ravel()
+                ).reshape(panel_nodes.weights.shape)
+            return self._cut_panels_along_kinks(panel_nodes, ratio, solution, density_ratio_at_points)
 
-        found = self._solve_on_nodes(nodes.masses.ravel(), ratio.ravel())
-        kinked, lines = self._kinked_panels_and_cut_lines(nodes, ratio, found, density_ratio_at_points)
-        found = self._solve_on_nodes(*_node_masses_and_ratios_after_cuts(nodes, ratio, kinked, lines))
-        cut_at, pieces = found.slope, cut_panels_at_kinks(nodes, ratio)  # now the cuts are where the kinks are
-        found = self._solve_on_nodes(pieces.masses, pieces.ratio)
+        solution = self._solve_on_nodes(nodes.masses.ravel(), ratio.ravel())
+        kinked, lines = self._kinked_panels_and_cut_lines(nodes, ratio, solution, density_ratio_at_points)
+        solution = self._solve_on_nodes(*_node_masses_and_ratios_after_cuts(nodes, ratio, kinked, lines))
+        cut_slope, pieces = solution.slope, cut_panels_at_kinks(nodes, ratio)  # now the cuts are where the kinks are
+        solution = self._solve_on_nodes(pieces.masses, pieces.ratio)
         for _ in range(_ROUNDS):
-            bad = panels_to_refine(pieces.errors, 0.5 * tolerance) & pieces.panels.wide_enough_to_split
-            if pieces.errors.sum() > tolerance and pieces.masses.size < MOST_NODES[dim] and bad.any():
-                fresh = self.problem.family.nodes_of_panels(
-                    pieces.panels[bad].split_every_panel(_SPLIT[dim]), ORDER[dim]
+            coarse = panels_to_refine(pieces.errors, 0.5 * tolerance) & pieces.panels.wide_enough_to_split
+            if pieces.errors.sum() > tolerance and pieces.masses.size < MOST_NODES[dim] and coarse.any():
+                fresh_nodes = self.problem.family.nodes_of_panels(
+                    pieces.panels[coarse].split_every_panel(_SPLIT[dim]), ORDER[dim]
                 )
-                pieces = pieces.without_panels(bad).concat(cut_panels_at_kinks(fresh))
-            elif abs(found.slope - cut_at) > _MOVED * cut_at and math.isfinite(found.slope):
-                cut_at = found.slope
+                pieces = pieces.without_panels(coarse).concat(cut_panels_at_kinks(fresh_nodes))
+            elif abs(solution.slope - cut_slope) > _MOVED * cut_slope and math.isfinite(solution.slope):
+                cut_slope = solution.slope
                 pieces = cut_panels_at_kinks(self.problem.family.nodes_of_panels(pieces.panels, ORDER[dim]))
             else:
                 break
-            found = self._solve_on_nodes(pieces.masses, pieces.ratio)
-        return RefinedSolution(found, shift, float(pieces.errors.sum()))
+            solution = self._solve_on_nodes(pieces.masses, pieces.ratio)
+        return RefinedSolution(solution, shift, float(pieces.errors.sum()))
 
     def _cut_panels_along_kinks(
-        self, nodes: Nodes, ratio: Floats, at: Solution, density_ratio_at_points: RatioAt
+        self, nodes: Nodes, ratio: Floats, solution: Solution, density_ratio_at_points: RatioAt
     ) -> CutPanels:
         """The nodes of some panels, cut along the kinks of the solution that cross them, with every panel's error."""
         order = ORDER[self.problem.family.dim]
-        kinked, lines = self._kinked_panels_and_cut_lines(nodes, ratio, at, density_ratio_at_points)
-        p, q = self._client_and_output_ratios(ratio, at)
+        kinked, lines = self._kinked_panels_and_cut_lines(nodes, ratio, solution, density_ratio_at_points)
+        p, q = self._client_and_output_ratios(ratio, solution)
         errors = nodes.panels.integral_errors(p * nodes.element, order)
         if self.problem.family.dim == 1:
-            errors += self._errors_from_jumps_at_interval_ends(nodes, ratio, density_ratio_at_points) / at.mass
+            errors += self._errors_from_jumps_at_interval_ends(nodes, ratio, density_ratio_at_points) / solution.mass
         errors[~kinked] += nodes.panels[~kinked].integral_errors(
             (_relative_entropy_terms(p, q) * nodes.element)[~kinked], order
         )
         owner = np.repeat(np.flatnonzero(~kinked), ratio.shape[1])
         if lines is not None:
-            p, q = self._client_and_output_ratios(lines.ratio, at)
+            p, q = self._client_and_output_ratios(lines.ratio, solution)
             errors[kinked] += (
                 lines.integral_errors(q)
                 + lines.integral_errors(np.minimum(p, q))
@@ -217,15 +223,15 @@ class OneClientSolver:
         return CutPanels(nodes.panels, *_node_masses_and_ratios_after_cuts(nodes, ratio, kinked, lines), owner, errors)
 
     def _kinked_panels_and_cut_lines(
-        self, nodes: Nodes, ratio: Floats, at: Solution, density_ratio_at_points: RatioAt
+        self, nodes: Nodes, ratio: Floats, solution: Solution, density_ratio_at_points: RatioAt
     ) -> tuple[NDArray[np.bool_], CutLines | None]:
         """Which panels a kink of the solution crosses, and the lines they are cut into."""
-        places = self._ratio_levels_of_kinks(at)
-        kinked = _panels_crossing_levels(ratio, places)
+        levels = self._ratio_levels_of_kinks(solution)
+        kinked = _panels_crossing_levels(ratio, levels)
         if not kinked.any():
             return kinked, None
         return kinked, cut_panels_at_ratio_levels(
-            self.problem.family, nodes.panels[kinked], ratio[kinked], places, density_ratio_at_points
+            self.problem.family, nodes.panels[kinked], ratio[kinked], levels, density_ratio_at_points
         )
 
     def _errors_from_jumps_at_interval_ends(
@@ -236,18 +242,18 @@ class OneClientSolver:
         low, high = nodes.panels.lower, nodes.panels.upper
         width = high - low
         t = np.concatenate([low + 1e-9 * width, high - 1e-9 * width], axis=1)[..., None]
-        inside = ((t > low[:, :, None]) & (t < high[:, :, None])).all(
+        is_inside = ((t > low[:, :, None]) & (t < high[:, :, None])).all(
             axis=2, keepdims=True
         )  # a density may be infinite at an end
-        x = np.where(inside, self.problem.family.chart.points_at_coordinates(t), nodes.x[:, [0, -1]]).reshape(-1, 1)
-        found = density_ratio_at_points(x, self.problem.family.log_reference(x)).reshape(-1, 2)
-        missed = np.abs(found - ratio @ matrix_to_endpoint_values(order)) * nodes.element[:, [0, -1]]
-        return np.asarray(missed.sum(axis=1) * width[:, 0] * gauss_rule(order)[0][0])
+        x = np.where(is_inside, self.problem.family.chart.points_at_coordinates(t), nodes.x[:, [0, -1]]).reshape(-1, 1)
+        end_ratio = density_ratio_at_points(x, self.problem.family.log_reference(x)).reshape(-1, 2)
+        jumps = np.abs(end_ratio - ratio @ matrix_to_endpoint_values(order)) * nodes.element[:, [0, -1]]
+        return np.asarray(jumps.sum(axis=1) * width[:, 0] * gauss_rule(order)[0][0])
 
-    def _client_and_output_ratios(self, ratio: Floats, at: Solution) -> tuple[Floats, Floats]:
+    def _client_and_output_ratios(self, ratio: Floats, solution: Solution) -> tuple[Floats, Floats]:
         """Normalised p/h, and q/h, from p/h on the nodes."""
-        p = _finite_normalised_ratio(ratio, at.mass)
-        return p, affine_clip(p, at.slope, at.lift, self.problem.constants)
+        p = _finite_normalised_ratio(ratio, solution.mass)
+        return p, affine_clip(p, solution.slope, solution.lift, self.problem.constants)
 
     def _solve_on_nodes(self, masses: Floats, ratio: Floats) -> Solution:
         client = masses * ratio
@@ -261,10 +267,12 @@ class OneClientSolver:
         box = self.problem.box_on_nodes(masses)
         return Solution(masses, _finite_normalised_ratio(ratio, mass), mass, *box.slope_and_lift(client))
 
-    def _ratio_levels_of_kinks(self, at: Solution) -> list[float]:
+    def _ratio_levels_of_kinks(self, solution: Solution) -> list[float]:
         """The levels at which p/h, before normalisation, meets a bound of the clip, and at which p meets q."""
-        found = ratio_levels_of_kinks(self.problem.constants, np.array([at.slope]), np.array([at.lift]))[:, 0]
-        return [level * at.mass for level in found if 0.0 < level < math.inf]
+        levels = ratio_levels_of_kinks(self.problem.constants, np.array([solution.slope]), np.array([solution.lift]))[
+            :, 0
+        ]
+        return [level * solution.mass for level in levels if 0.0 < level < math.inf]
 
 
 def _finite_normalised_ratio(ratio: Floats, mass: float) -> Floats:
@@ -286,29 +294,29 @@ def _node_masses_and_ratios_after_cuts(
 def nodes_for_client(family: ContinuousFamily, p: LogDensity) -> Nodes:
     """The family's nodes, on panels cut along the lines where p is known not to be smooth, and refined where p is narrow."""
     panels = family.panels
-    for axis, places in enumerate(_known_breaks_of_axes(family, p) or ()):
-        panels = panels.cut_at_places(axis, np.unique(places))
+    for axis, breaks in enumerate(_known_breaks_by_axis(family, p) or ()):
+        panels = panels.cut_at_points(axis, np.unique(breaks))
     panels, _ = family.refine_panels(panels, [p], MOST_NODES[family.dim] // 2)
     unchanged = len(panels) == len(family.panels)
     return family.nodes if unchanged else family.nodes_of_panels(panels, ORDER[family.dim])
 
 
-def _known_breaks_of_axes(family: ContinuousFamily, p: LogDensity) -> list[Floats] | None:
+def _known_breaks_by_axis(family: ContinuousFamily, p: LogDensity) -> list[Floats] | None:
     """For each of the chart's axes, the coordinates at which p has a cusp or a jump, if they are known and few."""
     chart = family.chart
-    found: list[Floats] | None = None
+    breaks: list[Floats] | None = None
     match p, chart:
         case Mixture(kernel=kernel), Cartesian() if kernel == LAPLACE:
-            found = [axis.point_to_chart_coordinate(p.means[:, i]) for i, axis in enumerate(chart.maps)]
+            breaks = [axis.point_to_chart_coordinate(p.means[:, i]) for i, axis in enumerate(chart.maps)]
         case Tabulated(), Cartesian():
-            found = [axis.point_to_chart_coordinate(p.axes[i]) for i, axis in enumerate(chart.maps)]
+            breaks = [axis.point_to_chart_coordinate(p.axes[i]) for i, axis in enumerate(chart.maps)]
         case HistogramLaw(), _ if p.partition.family == family:
-            found = list(np.unique(np.vstack([p.partition.panels.lower, p.partition.panels.upper]), axis=0).T)
+            breaks = list(np.unique(np.vstack([p.partition.panels.lower, p.partition.panels.upper]), axis=0).T)
         case OutputLaw(), _:
-            return _known_breaks_of_axes(family, p.clients[0])
+            return _known_breaks_by_axis(family, p.clients[0])
         case _:
             return None
-    return found if all(len(np.unique(places)) <= _MOST_BREAKS[family.dim] for places in found) else None
+    return breaks if all(len(np.unique(axis_breaks)) <= _MOST_BREAKS[family.dim] for axis_breaks in breaks) else None
 
 
 def _relative_entropy_terms(p: Floats, q: Floats) -> Floats:
@@ -320,13 +328,13 @@ def _relative_entropy_terms(p: Floats, q: Floats) -> Floats:
 def _panels_crossing_levels(ratio: Floats, levels: list[float]) -> NDArray[np.bool_]:
     """The panels (n,) on which the ratio, known on their nodes (n, m), passes a level; nodes stop short of the edges."""
     low, high = ratio.min(axis=1), ratio.max(axis=1)
-    beyond = _BEYOND_NODES * (high - low)
-    low, high = low - beyond, high + beyond
+    margin = _BEYOND_NODES * (high - low)
+    low, high = low - margin, high + margin
     high[high - low <= _ROUNDING * high] = -np.inf  # a constant that rounding makes pass a level has no kink
-    crossed = np.zeros(len(ratio), dtype=bool)
+    is_crossed = np.zeros(len(ratio), dtype=bool)
     for level in levels:
-        crossed |= (low < level) & (level < high)
-    return crossed
+        is_crossed |= (low < level) & (level < high)
+    return is_crossed
 
 
 @dataclass(frozen=True, eq=False)
@@ -357,12 +365,12 @@ class ManyClientsSolver:
         shift = largest_log_ratios(log_ratio)
         for _ in range(_SHARED_ROUNDS):
             errors = self._client_mass_errors(nodes, log_ratio, shift)
-            bad = errors.max(axis=0) > SHARED_TOLERANCE[dim] / len(nodes.panels)
-            if not bad.any() or nodes.weights.size > MOST_SHARED_NODES[dim]:
+            coarse = errors.max(axis=0) > SHARED_TOLERANCE[dim] / len(nodes.panels)
+            if not coarse.any() or nodes.weights.size > MOST_SHARED_NODES[dim]:
                 break
-            fresh = self.problem.family.nodes_of_panels(nodes.panels[bad].split_every_panel(2), order)
-            nodes = nodes[~bad].concat(fresh)
-            log_ratio = np.concatenate([log_ratio[:, ~bad], log_ratios_at_nodes(clients, fresh)], axis=1)
+            fresh_nodes = self.problem.family.nodes_of_panels(nodes.panels[coarse].split_every_panel(2), order)
+            nodes = nodes[~coarse].concat(fresh_nodes)
+            log_ratio = np.concatenate([log_ratio[:, ~coarse], log_ratios_at_nodes(clients, fresh_nodes)], axis=1)
         return nodes, log_ratio, np.asarray(errors.sum(axis=1))
 
     def _client_mass_errors(self, nodes: Nodes, log_ratio: Floats, shift: Floats) -> Floats:
@@ -378,39 +386,32 @@ class ManyClientsSolver:
     def _solve_on_nodes_cut_at_kinks(self, law: OutputLaw, nodes: Nodes, errors: Floats) -> OutputLaw:
         """The output laws on an interval, computed again on each client's own nodes, which end at its kinks."""
         constants = self.problem.constants
-        shape, held = law.client_masses.shape, np.broadcast_to(law.node_masses > 0.0, law.client_masses.shape)
-        ratio = np.divide(law.client_masses, law.node_masses, out=np.zeros(shape), where=held)
+        shape, has_reference = law.client_masses.shape, np.broadcast_to(law.node_masses > 0.0, law.client_masses.shape)
+        ratio = np.divide(law.client_masses, law.node_masses, out=np.zeros(shape), where=has_reference)
         ratio = ratio.reshape(-1, *nodes.weights.shape)
-        slope, cut_mass = law.slope, np.ones(len(ratio))
+        cut_mass = np.ones(len(ratio))
         for _ in range(2):  # the second time the cuts are where the kinks are
-            places = ratio_levels_of_kinks(constants, slope, law.lift) * cut_mass
-            found = cut_panels_at_levels_of_each_client(
-                self.problem.family, nodes, ratio, places[places.max(axis=1) > 0.0]
+            levels = ratio_levels_of_kinks(constants, law.slope, law.lift) * cut_mass
+            pieces = cut_panels_at_levels_of_each_client(
+                self.problem.family, nodes, ratio, levels[levels.max(axis=1) > 0.0]
             )
-            client = found.masses * found.ratio
+            client = pieces.masses * pieces.ratio
             cut_mass = client.sum(axis=1)
             client /= cut_mass[:, None]
+            law = replace(law, node_masses=pieces.masses, client_masses=client)
             if self.problem.mixing is None:
-                lower, upper = constants.b * found.masses, constants.B * found.masses
-                better = improve_slopes_by_newton(client, np.where(np.isfinite(slope), slope, 1.0), lower, upper)
-                slope = np.where(np.isfinite(slope), better, slope)
-                released = np.clip(client * better[:, None], lower, upper).sum(axis=1)
-                rows = np.flatnonzero(np.isfinite(slope) & (np.abs(released - 1.0) > _UNSOLVED))
-                if rows.size:  # steep densities have so many kinks that Newton's method needs a better start
-                    again, lift = solve_slopes_and_lifts(client[rows], lower[rows], upper[rows])
-                    slope[rows] = np.where(lift == 0.0, again, slope[rows])
-        law = replace(law, node_masses=found.masses, client_masses=client, slope=slope)
-        output = np.divide(law.output_masses, found.masses, out=np.zeros_like(client), where=found.masses > 0.0)
-        return replace(law, errors=errors + found.integral_errors(output), log_mass=law.log_mass + np.log(cut_mass))
+                law = _solve_again_on_own_nodes(law)
+        output = np.divide(law.output_masses, pieces.masses, out=np.zeros_like(client), where=pieces.masses > 0.0)
+        return replace(law, errors=errors + pieces.integral_errors(output), log_mass=law.log_mass + np.log(cut_mass))
 
     def _nodes_refined_at_narrow_places(self, clients: Sequence[LogDensity]) -> Nodes:
         """Nodes as fine as the narrowest client asks for, where it asks for them."""
         dim, panels = self.problem.family.dim, self._unrefined_shared_nodes.panels
-        fine, _ = self.problem.family.refine_panels(panels, clients, MOST_SHARED_NODES[dim] // 2)
+        fine_panels, _ = self.problem.family.refine_panels(panels, clients, MOST_SHARED_NODES[dim] // 2)
         return (
             self._unrefined_shared_nodes
-            if len(fine) == len(panels)
-            else self.problem.family.nodes_of_panels(fine, ORDER[dim])
+            if len(fine_panels) == len(panels)
+            else self.problem.family.nodes_of_panels(fine_panels, ORDER[dim])
         )
 
     @cached_property
@@ -419,6 +420,20 @@ class ManyClientsSolver:
         return self.problem.family.nodes_of_panels(
             self.problem.family.panels.split_every_panel(SHARED_SPLIT[dim]), ORDER[dim]
         )
+
+
+def _solve_again_on_own_nodes(law: OutputLaw) -> OutputLaw:
+    """The law with slopes and lifts for each client's own nodes (n, m), from nearly right ones; all outputs then have a mass of one."""
+    masses, client = law.node_masses, law.client_masses
+    lower, upper = law.constants.b * masses, law.constants.B * masses
+    finite = np.isfinite(law.slope)
+    slope, lift = improve_slopes_by_newton(client, np.where(finite, law.slope, 1.0), lower, upper), law.lift.copy()
+    slope[~finite] = np.inf
+    law = replace(law, slope=slope)
+    rows = np.flatnonzero(np.abs(law.output_masses.sum(axis=1) - 1.0) > _UNSOLVED)
+    if rows.size:  # many kinks need a better start, and the nodes of small supports a new lift
+        slope[rows], lift[rows] = solve_slopes_and_lifts(client[rows], lower[rows], upper[rows])
+    return replace(law, slope=slope, lift=lift)
 
 
 @dataclass(frozen=True, eq=False)
@@ -432,44 +447,52 @@ class CutClients:
     def integral_errors(self, values: Floats) -> Floats:
         """(n,) estimated errors of the integrals of values (n, m) times h."""
         pieces = (self.masses * values).reshape(-1, self.order)
-        found = integral_errors_on_unit_cube(pieces / gauss_rule(self.order)[1], self.order, 1)
-        return np.asarray(found.reshape(len(values), -1).sum(axis=1))
+        errors = integral_errors_on_unit_cube(pieces / gauss_rule(self.order)[1], self.order, 1)
+        return np.asarray(errors.reshape(len(values), -1).sum(axis=1))
 
 
 def cut_panels_at_levels_of_each_client(
     family: ContinuousFamily, nodes: Nodes, ratio: Floats, levels: Floats
 ) -> CutClients:
-    """Clients with p/h = ratio (n, panels, order) on the nodes of an interval's panels, cut at their own levels (l, n)."""
+    """Clients with p/h = ratio (n, panels, order) on the nodes of an interval's panels, cut at their own levels (l, n).
+
+    A panel on which log p/h is far from a polynomial, as where p jumps or is 0, stays whole: p is not known between its nodes.
+    """
     clients, panels, order = ratio.shape
-    places, weights = gauss_rule(order)
+    gauss_nodes, weights = gauss_rule(order)
     lines = ratio.reshape(-1, order)
-    line, start, stop = segments_between_levels(lines, np.repeat(levels, panels, axis=1))
+    logarithms = np.log(np.maximum(lines, _SMALLEST))
+    roughness = np.abs(logarithms @ matrix_to_legendre_coefficients(order)[:, -2:]).max(axis=1, keepdims=True)
+    line, start, stop = segments_between_levels(
+        np.where(roughness < _ROUGH, lines, 0.0), np.repeat(levels, panels, axis=1)
+    )
     owner, panel = line // panels, line % panels
-    inner = start[:, None] + (stop - start)[:, None] * places
+    inner = start[:, None] + (stop - start)[:, None] * gauss_nodes
     values = lines[line]
-    cut = np.flatnonzero(stop - start < 1.0)
-    values[cut] = _interpolate_ratio(values[cut], inner[cut])
+    cut_rows = np.flatnonzero(stop - start < 1.0)
+    values[cut_rows] = _interpolate_ratio(logarithms[line[cut_rows]], inner[cut_rows])
     low, width = nodes.panels.lower[panel, 0], (nodes.panels.upper - nodes.panels.lower)[panel, 0]
     element = nodes.element[panel]
-    t = (low[cut, None] + width[cut, None] * inner[cut])[..., None]
-    log_reference = family.log_reference(family.chart.points_at_coordinates(t).reshape(-1, 1)).reshape(len(cut), order)
+    t = (low[cut_rows, None] + width[cut_rows, None] * inner[cut_rows])[..., None]
+    log_reference = family.log_reference(family.chart.points_at_coordinates(t).reshape(-1, 1)).reshape(
+        len(cut_rows), order
+    )
     with np.errstate(invalid="ignore"):
-        element[cut] = np.nan_to_num(np.exp(log_reference) * family.chart.jacobian(t), nan=0.0)
+        element[cut_rows] = np.nan_to_num(np.exp(log_reference) * family.chart.jacobian(t), nan=0.0)
     masses = ((stop - start) * width)[:, None] * weights * element
-    place = np.arange(len(line)) - np.searchsorted(owner, owner)  # lines are in the clients' order
-    shape = (clients, int(place.max()) + 1, order)
+    slot = np.arange(len(line)) - np.searchsorted(owner, owner)  # lines are in the clients' order
+    shape = (clients, int(slot.max()) + 1, order)
     all_masses, all_ratios = np.zeros(shape), np.zeros(shape)
-    all_masses[owner, place], all_ratios[owner, place] = masses, values
+    all_masses[owner, slot], all_ratios[owner, slot] = masses, values
     return CutClients(all_masses.reshape(clients, -1), all_ratios.reshape(clients, -1), order)
 
 
-def _interpolate_ratio(values: Floats, inner: Floats) -> Floats:
-    """p/h at places inner (s, m) of panels, interpolated through its logarithm from its values (s, order) on their nodes."""
-    logarithm = np.log(np.maximum(values, _SMALLEST))
-    low, high = logarithm.min(axis=1), logarithm.max(axis=1)
-    beyond = _BEYOND_NODES * (high - low)
-    found = evaluate_legendre_series(logarithm @ matrix_to_legendre_coefficients(values.shape[1]), inner)
-    return np.exp(np.clip(found, (low - beyond)[:, None], np.minimum(high + beyond, _LARGEST_LOG)[:, None]))
+def _interpolate_ratio(logarithms: Floats, inner: Floats) -> Floats:
+    """p/h at places inner (s, m) of panels, interpolated from its logarithms (s, order) on their nodes."""
+    low, high = logarithms.min(axis=1), logarithms.max(axis=1)
+    margin = _BEYOND_NODES * (high - low)
+    log_ratio = evaluate_legendre_series(logarithms @ matrix_to_legendre_coefficients(logarithms.shape[1]), inner)
+    return np.exp(np.clip(log_ratio, (low - margin)[:, None], np.minimum(high + margin, _LARGEST_LOG)[:, None]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,7 +31,7 @@ from discreet.errors import NON_NEGATIVE, ImpossibleError
 from discreet.families import Band, Bounds, ContinuousFamily, WorstMembers, refuse_non_family, serves_everybody
 from discreet.privacy import (
     DELTA,
-    DELTA_IS,
+    DELTA_FIX,
     LEAST_PROBABILITY,
     Approximate,
     Gaussian,
@@ -85,10 +85,10 @@ def worst_case_over_family(
     members: WorstMembers | None = getattr(family, "worst_members", None)
     if members is None:
         return Risk(formula, False, attained=False)
-    own = _risk_at_worst_members(members, constants, epsilon, divergences.divergence(divergence), mixing)
-    if own <= _LOST_IN_ROUNDING:
+    member_risk = _risk_at_worst_members(members, constants, epsilon, divergences.divergence(divergence), mixing)
+    if member_risk <= _LOST_IN_ROUNDING:
         return Risk(formula, False, attained=False)
-    return Risk(min(own, formula), False)
+    return Risk(min(member_risk, formula), False)
 
 
 def largest_risk_over_all_densities(privacy: Privacy, divergence: str | FDivergence) -> Risk:
@@ -97,27 +97,30 @@ def largest_risk_over_all_densities(privacy: Privacy, divergence: str | FDiverge
     return Risk(largest, tight=isinstance(privacy, Pure), attained=math.isinf(largest))
 
 
-def worst_case_on_atoms(box: Constants, least: float, divergence: str | FDivergence) -> Risk:
+def worst_case_on_atoms(box: Constants, least_mass: float, divergence: str | FDivergence) -> Risk:
     """The exact worst case of the projection onto a box over all distributions on finitely many atoms: t f(1/t) + (1 - t) f(0).
 
     Args:
         box: b and B of the box around the atoms' reference.
-        least: the reference mass of the rarest atom.
+        least_mass: the reference mass of the rarest atom.
         divergence: a name such as "kl" or "tv", or an `FDivergence`.
 
     The worst client is a point mass, because the divergence is convex in P. Its divergence falls with the probability t of its own point,
     which is min(B mu, 1 - b (1 - mu)) for a point of mass mu. So the rarest point is the worst (`discreet.design._floors`, T2).
     """
-    kept, lost = min(box.B * least, 1.0 - box.b * (1.0 - least)), max(1.0 - box.B * least, box.b * (1.0 - least))
-    return Risk(point_mass_risk(divergences.divergence(divergence), kept, lost), False)
+    hit, miss = (
+        min(box.B * least_mass, 1.0 - box.b * (1.0 - least_mass)),
+        max(1.0 - box.B * least_mass, box.b * (1.0 - least_mass)),
+    )
+    return Risk(point_mass_risk(divergences.divergence(divergence), hit, miss), False)
 
 
-def point_mass_risk(f: FDivergence, kept: float, lost: float) -> float:
-    """t f(1/t) + (1 - t) f(0), the divergence of a point mass whose outcome is released with probability t = `kept`.
+def point_mass_risk(f: FDivergence, hit: float, miss: float) -> float:
+    """t f(1/t) + (1 - t) f(0), the divergence of a point mass whose outcome is released with probability t = `hit`.
 
-    `lost` is 1 - t. It is a parameter of its own, because 1 - `kept` would lose the digits of a small value.
+    `miss` is 1 - t. It is a parameter of its own, because 1 - `hit` would lose the digits of a small value.
     """
-    return f.chord_at_one(1.0, lost / kept) if kept >= _TINY else f.maximum
+    return f.chord_at_one(1.0, miss / hit) if hit >= _TINY else f.maximum
 
 
 def _risk_at_worst_members(
@@ -130,12 +133,12 @@ def _risk_at_worst_members(
             constants.b,
             min(constants.B, 1.0 / _TINY),
         )  # where p is clipped, and where p = q, at which f may have a kink
-        reference, laws = members([math.log(max(bound * times, _TINY)) for bound in bounds for times in (scale, 1.0)])
+        reference, laws = members([math.log(max(bound * factor, _TINY)) for bound in bounds for factor in (scale, 1.0)])
         box = Box.around(reference, reference.size, constants, epsilon)
         if mixing is not None:
             return float(np.max(f(laws, box.mix(laws, mixing))))
-        before, scale = scale, float(box.scale(laws[0]))
-        if len(laws) > 1 or not scale > 0.0 or abs(scale - before) <= _SETTLED * scale:
+        last_scale, scale = scale, float(box.scale(laws[0]))
+        if len(laws) > 1 or not scale > 0.0 or abs(scale - last_scale) <= _SETTLED * scale:
             break
     return float(np.max(f(laws, box.project(laws))))
 
@@ -160,19 +163,19 @@ def epsilon_for(family: Family, *, divergence: str | FDivergence, risk: float, d
         ImpossibleError: if no epsilon reaches the risk, or with a delta only one of 64 or more, which is not decided.
         DiscreetError: for an argument that is not a family, or a risk or delta out of range.
     """
-    delta = read_budget_in_range(DELTA, "delta", delta, DELTA_IS)
-    family, pure, lower, upper = _family_epsilon_and_box_reaching_risk(family, divergence, risk)
-    if pure == 0.0 or delta == 0.0 or NON_NEGATIVE.check("risk", risk) == 0.0:
-        return pure
+    delta = read_budget_in_range(DELTA, "delta", delta, DELTA_FIX)
+    family, pure_epsilon, lower, upper = _family_epsilon_and_box_reaching_risk(family, divergence, risk)
+    if pure_epsilon == 0.0 or delta == 0.0 or NON_NEGATIVE.check("risk", risk) == 0.0:
+        return pure_epsilon
     if upper - delta <= lower * (1.0 + _LOST_IN_ROUNDING):
         return 0.0
-    needed = math.log((upper - delta) / lower) if lower else math.inf
-    if needed >= LARGEST_EXPONENT:
+    budget = math.log((upper - delta) / lower) if lower else math.inf
+    if budget >= LARGEST_EXPONENT:
         raise ImpossibleError(
             f"risk = {risk:g} needs an epsilon of {LARGEST_EXPONENT:g} or more, which is not decided for (epsilon, delta)-LDP; take "
             "a larger risk, or delta = 0"
         )
-    return _round_up_budget(lambda x: Approximate(x, delta=delta), needed, family, divergence, risk)
+    return _round_up_budget(lambda x: Approximate(x, delta=delta), budget, family, divergence, risk)
 
 
 def nu_for(family: Family, *, divergence: str | FDivergence, risk: float) -> float:
@@ -190,8 +193,8 @@ def nu_for(family: Family, *, divergence: str | FDivergence, risk: float) -> flo
         ImpossibleError: if no nu reaches the risk, or only one with outcomes rarer than 1e-60, which is not decided.
         DiscreetError: for an argument that is not a family, or a risk out of range.
     """
-    family, pure, lower, upper = _family_epsilon_and_box_reaching_risk(family, divergence, risk)
-    if pure == 0.0:
+    family, pure_epsilon, lower, upper = _family_epsilon_and_box_reaching_risk(family, divergence, risk)
+    if pure_epsilon == 0.0:
         return 0.0
     if lower < LEAST_PROBABILITY:
         raise ImpossibleError(
@@ -199,10 +202,10 @@ def nu_for(family: Family, *, divergence: str | FDivergence, risk: float) -> flo
             "take a larger risk"
         )
     normal, alpha = NormalDist(), family.bounds.alpha
-    rest = (
+    outside_mass = (
         lower * (1.0 - alpha) / alpha if alpha <= 0.5 else 1.0 - upper
     )  # 1 - m B, which B alone would lose in rounding
-    return _round_up_budget(Gaussian, -normal.inv_cdf(rest) - normal.inv_cdf(lower), family, divergence, risk)
+    return _round_up_budget(Gaussian, -normal.inv_cdf(outside_mass) - normal.inv_cdf(lower), family, divergence, risk)
 
 
 def _family_epsilon_and_box_reaching_risk(
@@ -213,11 +216,11 @@ def _family_epsilon_and_box_reaching_risk(
     refuse_non_family(family)
     bounds = family.bounds
     identity_at = math.log(bounds.upper / bounds.lower) if bounds.lower else math.inf
-    pure = _epsilon_reaching_risk(constants_of_optimal_box, family, divergence, risk, identity_at)
-    if pure == 0.0:
-        return family, pure, 0.0, 0.0
-    box, mass = constants_of_optimal_box(bounds, pure), min(bounds.alpha, 1.0 - bounds.alpha)
-    return family, pure, mass * box.b, min(mass * box.B, mass * bounds.upper)
+    pure_epsilon = _epsilon_reaching_risk(constants_of_optimal_box, family, divergence, risk, identity_at)
+    if pure_epsilon == 0.0:
+        return family, pure_epsilon, 0.0, 0.0
+    box, mass = constants_of_optimal_box(bounds, pure_epsilon), min(bounds.alpha, 1.0 - bounds.alpha)
+    return family, pure_epsilon, mass * box.b, min(mass * box.B, mass * bounds.upper)
 
 
 def _round_up_budget(
@@ -225,8 +228,8 @@ def _round_up_budget(
 ) -> float:
     """The budget, increased by as many units in the last place as it takes to meet the risk."""
 
-    def risk_at_budget(at: float) -> float:
-        privacy = notion(at)
+    def risk_at_budget(x: float) -> float:
+        privacy = notion(x)
         constants = constants_of_box_for_privacy(privacy, family.bounds)
         return float(worst_case_over_family(family, constants, epsilon_of_box(constants), divergence, privacy))
 

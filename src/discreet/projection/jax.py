@@ -75,10 +75,10 @@ def output_function(sampler: BoxSampler) -> Callable[[Any], Any]:
         slope = _unit_mass_slope(jnp, fixed, lower, jnp.asarray(ceiling, dtype=p.dtype))
         free = (slope * fixed > lower) & (slope * fixed < upper)
         clipped = jnp.where(free, 0.0, jnp.clip(slope * fixed, lower, upper))
-        left = 1.0 - clipped.sum(-1, keepdims=True)
-        held = jnp.where(free, p, 0.0)
-        mass = held.sum(-1, keepdims=True)
-        law = jnp.where(free, left * held / jnp.where(mass > 0.0, mass, 1.0), clipped)
+        rest = 1.0 - clipped.sum(-1, keepdims=True)
+        free_mass = jnp.where(free, p, 0.0)
+        mass = free_mass.sum(-1, keepdims=True)
+        law = jnp.where(free, rest * free_mass / jnp.where(mass > 0.0, mass, 1.0), clipped)
         support = fixed > 0.0
         full = jnp.where(support, upper, 0.0).sum(-1, keepdims=True)
         floors = jnp.where(support, 0.0, lower).sum(-1, keepdims=True)
@@ -90,23 +90,23 @@ def output_function(sampler: BoxSampler) -> Callable[[Any], Any]:
 
 def _unit_mass_slope(jnp: Any, p: Any, lower: Any, upper: Any) -> Any:
     """The slope a with mass 1 in each row (..., 1); where there is none, one at which all held outcomes are at their ceilings."""
-    some = p > 0.0
-    starts, ends = (jnp.where(some, bound / jnp.where(some, p, 1.0), jnp.inf) for bound in (lower, upper))
+    in_support = p > 0.0
+    starts, ends = (jnp.where(in_support, bound / jnp.where(in_support, p, 1.0), jnp.inf) for bound in (lower, upper))
     breaks = jnp.concatenate([starts, ends], axis=-1)
-    changes = jnp.concatenate([jnp.where(some, p, 0.0), jnp.where(some, -p, 0.0)], axis=-1)
+    changes = jnp.concatenate([jnp.where(in_support, p, 0.0), jnp.where(in_support, -p, 0.0)], axis=-1)
     order = jnp.argsort(breaks, axis=-1)
-    places, steps = jnp.take_along_axis(breaks, order, axis=-1), jnp.take_along_axis(changes, order, axis=-1)
-    finite = jnp.where(jnp.isfinite(places), places, 0.0)
+    sorted_breaks, steps = jnp.take_along_axis(breaks, order, axis=-1), jnp.take_along_axis(changes, order, axis=-1)
+    finite = jnp.where(jnp.isfinite(sorted_breaks), sorted_breaks, 0.0)
     rises = jnp.cumsum(steps, axis=-1)[..., :-1]
-    widths = jnp.where(jnp.isfinite(places[..., 1:]), finite[..., 1:] - finite[..., :-1], 0.0)
+    widths = jnp.where(jnp.isfinite(sorted_breaks[..., 1:]), finite[..., 1:] - finite[..., :-1], 0.0)
     masses = jnp.sum(lower) + jnp.cumsum(rises * widths, axis=-1)
     # a flat piece at 1 may be a little below it
-    reached = masses >= 1.0 - _ROUNDING * p.shape[-1] * jnp.finfo(p.dtype).eps
-    past = jnp.isfinite(places).sum(-1, keepdims=True) - 1  # the segment after the last break, which has no end
-    segment = jnp.where(reached.any(-1, keepdims=True), jnp.argmax(reached, axis=-1, keepdims=True), past)
+    is_reached = masses >= 1.0 - _ROUNDING * p.shape[-1] * jnp.finfo(p.dtype).eps
+    last = jnp.isfinite(sorted_breaks).sum(-1, keepdims=True) - 1  # the segment after the last break, which has no end
+    segment = jnp.where(is_reached.any(-1, keepdims=True), jnp.argmax(is_reached, axis=-1, keepdims=True), last)
     left = jnp.take_along_axis(finite, segment, axis=-1)
-    right = jnp.take_along_axis(finite, jnp.minimum(segment + 1, past), axis=-1)
-    middle = jnp.where(segment < past, 0.5 * (left + right), 2.0 * left)
+    right = jnp.take_along_axis(finite, jnp.minimum(segment + 1, last), axis=-1)
+    middle = jnp.where(segment < last, 0.5 * (left + right), 2.0 * left)
     free = (middle * p > lower) & (middle * p < upper)
     clipped = jnp.where(free, 0.0, jnp.clip(middle * p, lower, upper)).sum(-1, keepdims=True)
     mass = jnp.where(free, p, 0.0).sum(-1, keepdims=True)

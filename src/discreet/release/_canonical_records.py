@@ -46,13 +46,13 @@ def sum_floats_exactly(bits: Any, first: Any, last: Any, limbs: Any) -> None:
         pattern = np.uint64(bits[row])
         exponent = (pattern >> np.uint64(52)) & _EXPONENT
         number = pattern & _FRACTION
-        place = np.uint64(0)
+        offset = np.uint64(0)
         if exponent:  # else subnormal
             number |= _HIDDEN
-            place = exponent - np.uint64(1)
-        within = place & _IN_LIMB
-        low, high = (number & _LIMB) << within, (number >> _LIMB_BITS) << within
-        limb = np.int64(place >> np.uint64(5))
+            offset = exponent - np.uint64(1)
+        shift = offset & _IN_LIMB
+        low, high = (number & _LIMB) << shift, (number >> _LIMB_BITS) << shift
+        limb = np.int64(offset >> np.uint64(5))
         limbs[limb] += low & _LIMB
         limbs[limb + 1] += (low >> _LIMB_BITS) + (high & _LIMB)
         limbs[limb + 2] += high >> _LIMB_BITS
@@ -60,15 +60,15 @@ def sum_floats_exactly(bits: Any, first: Any, last: Any, limbs: Any) -> None:
 
 
 @kernel()
-def is_exact_share_at_least(some: Any, shift: Any, total: Any, factor: Any, left: Any, right: Any) -> bool:
-    """Whether 2^shift some >= factor total, with shift and the bits of the factor at most 54. (`left`, `right`: scratch.)"""
+def is_exact_share_at_least(part: Any, shift: Any, total: Any, factor: Any, left: Any, right: Any) -> bool:
+    """Whether 2^shift part >= factor total, with shift and the bits of the factor at most 54. (`left`, `right`: scratch.)"""
     left[:] = 0
     right[:] = 0
-    whole, within = shift >> 5, np.uint64(shift & 31)
+    limb_shift, bit_shift = shift >> 5, np.uint64(shift & 31)
     low, high = np.uint64(factor) & _LIMB, np.uint64(factor) >> _LIMB_BITS
     for limb in range(LIMBS - 3):
-        left[limb + whole] += (some[limb] << within) & _LIMB
-        left[limb + whole + 1] += (some[limb] << within) >> _LIMB_BITS
+        left[limb + limb_shift] += (part[limb] << bit_shift) & _LIMB
+        left[limb + limb_shift + 1] += (part[limb] << bit_shift) >> _LIMB_BITS
         by_low, by_high = total[limb] * low, total[limb] * high
         right[limb] += by_low & _LIMB
         right[limb + 1] += (by_low >> _LIMB_BITS) + (by_high & _LIMB)
@@ -83,11 +83,11 @@ def is_exact_share_at_least(some: Any, shift: Any, total: Any, factor: Any, left
 
 @kernel()
 def _carry_limbs(limbs: Any) -> None:
-    carried = np.uint64(0)
+    carry = np.uint64(0)
     for limb in range(LIMBS):
-        carried += limbs[limb]
-        limbs[limb] = carried & _LIMB
-        carried >>= _LIMB_BITS
+        carry += limbs[limb]
+        limbs[limb] = carry & _LIMB
+        carry >>= _LIMB_BITS
 
 
 _TINY = 16  # longer lists may be counted
@@ -110,26 +110,26 @@ def write_uncounted_records(
     stop: int,
     size: int,
     words: Any,
-    used: int,
+    offset: int,
     keys: Any,
     spare: Any,
-    seen: Any,
+    bitmap: Any,
     tallies: Any,
     problem: Any,
 ) -> int:
-    """Write the pairs of records that count once each to words[used:]; returns their number, or -1 with the place of a bad record.
+    """Write the pairs of records that count once each to words[offset:]; returns their number, or -1 with the place of a bad record.
 
-    `keys` and `spare` are scratch of the list's length, `seen` and `tallies` scratch of zeros from `make_bitmap_scratch`.
+    `keys` and `spare` are scratch of the list's length, `bitmap` and `tallies` scratch of zeros from `make_bitmap_scratch`.
     """
     number = stop - start
     ordered = True
     last = np.uint32(0)
     largest = np.uint32(0)
-    for place in range(number):
-        key = records[start + place]
+    for index in range(number):
+        key = records[start + index]
         ordered = ordered and key >= last
         largest = max(largest, key)
-        keys[place] = key
+        keys[index] = key
         last = key
     if number and np.int64(largest) >= size:
         problem[0], problem[1] = 0, REFUSED_OUTSIDE
@@ -138,44 +138,44 @@ def write_uncounted_records(
         return -1
     if not ordered:
         if number > _TINY and number >= size >> 6:
-            return _count_records_by_bitmap(keys, number, size, words, used, seen, tallies)
+            return _count_records_by_bitmap(keys, number, size, words, offset, bitmap, tallies)
         if number <= _SHORT:
             _sort_short_list(keys, number)
         else:
-            nothing = np.empty(0, dtype=np.int64)
-            _sort_outcomes(keys, spare, number, size, nothing, nothing)
+            no_amounts = np.empty(0, dtype=np.int64)
+            _sort_outcomes(keys, spare, number, size, no_amounts, no_amounts)
     distinct = 0
-    place = 0
-    while place < number:
-        first = place
-        place += 1
-        while place < number and keys[place] == keys[first]:
-            place += 1
-        words[used + distinct] = (np.uint64(keys[first]) << _HALF) | np.uint64(place - first)
+    index = 0
+    while index < number:
+        first = index
+        index += 1
+        while index < number and keys[index] == keys[first]:
+            index += 1
+        words[offset + distinct] = (np.uint64(keys[first]) << _HALF) | np.uint64(index - first)
         distinct += 1
-    _divide_by_gcd(words, used, distinct)
+    _divide_by_gcd(words, offset, distinct)
     return distinct
 
 
 @kernel()
-def _divide_by_gcd(words: Any, used: int, distinct: int) -> None:
+def _divide_by_gcd(words: Any, offset: int, distinct: int) -> None:
     """Divide the counts of narrow pairs by their greatest common divisor."""
     common = np.uint64(0)
-    for place in range(distinct):
-        common = _gcd(common, words[used + place] & _LOWER_HALF)
+    for index in range(distinct):
+        common = _gcd(common, words[offset + index] & _LOWER_HALF)
         if common == np.uint64(1):
             return
-    for place in range(distinct):
-        pair = words[used + place]
-        words[used + place] = (pair ^ (pair & _LOWER_HALF)) | ((pair & _LOWER_HALF) // common)
+    for index in range(distinct):
+        pair = words[offset + index]
+        words[offset + index] = (pair ^ (pair & _LOWER_HALF)) | ((pair & _LOWER_HALF) // common)
 
 
 @kernel()
-def _gcd(one: Any, two: Any) -> Any:
+def _gcd(a: Any, b: Any) -> Any:
     """The greatest common divisor; that of 0 and a number is the number."""
-    while one:
-        one, two = two % one, one
-    return two
+    while a:
+        a, b = b % a, a
+    return b
 
 
 @kernel()
@@ -186,37 +186,39 @@ def make_bitmap_scratch(size: int, longest: int) -> Any:
 
 
 @kernel()
-def _count_records_by_bitmap(keys: Any, number: int, size: int, words: Any, used: int, seen: Any, tallies: Any) -> int:
+def _count_records_by_bitmap(
+    keys: Any, number: int, size: int, words: Any, offset: int, bitmap: Any, tallies: Any
+) -> int:
     """For lists at least a 64th as long as the domain: count each outcome, then read the outcomes off a row of bits."""
-    for place in range(number):
-        key = np.uint64(keys[place])
-        seen[key >> np.uint64(6)] |= np.uint64(1) << (key & np.uint64(63))
+    for index in range(number):
+        key = np.uint64(keys[index])
+        bitmap[key >> np.uint64(6)] |= np.uint64(1) << (key & np.uint64(63))
         tallies[key] += np.uint32(1)
     distinct = 0
     for block in range((size + 63) >> 6):
-        bits = seen[block]
-        seen[block] = np.uint64(0)
+        bits = bitmap[block]
+        bitmap[block] = np.uint64(0)
         while bits:
             lowest = bits & (~bits + np.uint64(1))
             key = (np.uint64(block) << np.uint64(6)) | _PLACES[(lowest * _DE_BRUIJN) >> np.uint64(58)]
-            words[used + distinct] = (key << _HALF) | np.uint64(tallies[key])
+            words[offset + distinct] = (key << _HALF) | np.uint64(tallies[key])
             tallies[key] = np.uint32(0)
             distinct += 1
             bits ^= lowest
-    _divide_by_gcd(words, used, distinct)
+    _divide_by_gcd(words, offset, distinct)
     return distinct
 
 
 @kernel()
 def _sort_short_list(keys: Any, number: int) -> None:
     """Insertion sort without branches, so that the processor cannot mispredict any."""
-    for place in range(1, number):
-        carried = keys[place]
-        for other in range(place):
-            met = keys[other]
-            keys[other] = min(met, carried)
-            carried = max(met, carried)
-        keys[place] = carried
+    for index in range(1, number):
+        key = keys[index]
+        for earlier in range(index):
+            earlier_key = keys[earlier]
+            keys[earlier] = min(earlier_key, key)
+            key = max(earlier_key, key)
+        keys[index] = key
 
 
 @kernel()
@@ -227,7 +229,7 @@ def write_counted_records(
     stop: int,
     size: int,
     words: Any,
-    used: int,
+    offset: int,
     keys: Any,
     spare: Any,
     amounts: Any,
@@ -237,30 +239,30 @@ def write_counted_records(
     """As `write_uncounted_records`, for records with whole-number counts: (how many pairs, NARROW or WIDE). Zeros are left out."""
     number = 0
     total = 0
-    for place in range(start, stop):
-        count = counts[place]
-        if records[place] >= size or count < 0 or count > _MOST - total:
-            problem[0] = place - start
+    for index in range(start, stop):
+        count = counts[index]
+        if records[index] >= size or count < 0 or count > _MOST - total:
+            problem[0] = index - start
             problem[1] = (
-                REFUSED_OUTSIDE if records[place] >= size else REFUSED_NEGATIVE if count < 0 else REFUSED_OVERFLOW
+                REFUSED_OUTSIDE if records[index] >= size else REFUSED_NEGATIVE if count < 0 else REFUSED_OVERFLOW
             )
             return -1, NARROW_FORM
         if count > 0:
-            keys[number], amounts[number] = records[place], count
+            keys[number], amounts[number] = records[index], count
             total += count
             number += 1
     _sort_outcomes(keys, spare, number, size, amounts, spare_amounts)
     distinct = 0
-    place = 0
-    while place < number:
-        key, added = keys[place], amounts[place]
-        place += 1
-        while place < number and keys[place] == key:
-            added += amounts[place]
-            place += 1
-        keys[distinct], amounts[distinct] = key, added
+    index = 0
+    while index < number:
+        key, amount = keys[index], amounts[index]
+        index += 1
+        while index < number and keys[index] == key:
+            amount += amounts[index]
+            index += 1
+        keys[distinct], amounts[distinct] = key, amount
         distinct += 1
-    return distinct, _write_outcome_pairs(words, used, keys, amounts, distinct)
+    return distinct, _write_outcome_pairs(words, offset, keys, amounts, distinct)
 
 
 @kernel()
@@ -271,7 +273,7 @@ def write_weighted_records(
     stop: int,
     size: int,
     words: Any,
-    used: int,
+    offset: int,
     keys: Any,
     spare: Any,
     amounts: Any,
@@ -281,141 +283,141 @@ def write_weighted_records(
 ) -> tuple[int, int]:
     """As `write_counted_records`, for records with floating-point weights."""
     number = 0
-    for place in range(start, stop):
-        weight = weights[place]
-        if records[place] >= size or not (weight >= 0.0 and weight < np.inf):
-            problem[0] = place - start
+    for index in range(start, stop):
+        weight = weights[index]
+        if records[index] >= size or not (weight >= 0.0 and weight < np.inf):
+            problem[0] = index - start
             problem[1] = (
-                REFUSED_OUTSIDE if records[place] >= size else REFUSED_INFINITE if weight > 0.0 else REFUSED_NEGATIVE
+                REFUSED_OUTSIDE if records[index] >= size else REFUSED_INFINITE if weight > 0.0 else REFUSED_NEGATIVE
             )
             if weight != weight:
                 problem[1] = REFUSED_NAN
             return -1, NARROW_FORM
         if weight > 0.0:
-            keys[number], amounts[number] = records[place], float_bits_as_integer(weight)
+            keys[number], amounts[number] = records[index], float_bits_as_integer(weight)
             number += 1
     _sort_outcomes(keys, spare, number, size, amounts, spare_amounts)
-    rows, ends = amounts.view(np.float64), spare
+    sorted_weights, ends = amounts.view(np.float64), spare
     distinct = 0
     total = 0.0
-    place = 0
-    while place < number:
-        key, added = keys[place], rows[place]
-        place += 1
-        while place < number and keys[place] == key:
-            added += rows[place]
-            place += 1
-        keys[distinct], sums[distinct], ends[distinct] = key, added, place
-        total += added
+    index = 0
+    while index < number:
+        key, weight_sum = keys[index], sorted_weights[index]
+        index += 1
+        while index < number and keys[index] == key:
+            weight_sum += sorted_weights[index]
+            index += 1
+        keys[distinct], sums[distinct], ends[distinct] = key, weight_sum, index
+        total += weight_sum
         distinct += 1
     if total == np.inf:
         problem[0], problem[1] = 0, REFUSED_OVERFLOW
         return -1, NARROW_FORM
     _put_shares_on_grid(amounts, number, sums, ends, total, distinct, spare_amounts)
-    held = 0
-    for place in range(distinct):
-        if spare_amounts[place]:
-            keys[held], spare_amounts[held] = keys[place], spare_amounts[place]
-            held += 1
-    return held, _write_outcome_pairs(words, used, keys, spare_amounts, held)
+    kept_count = 0
+    for index in range(distinct):
+        if spare_amounts[index]:
+            keys[kept_count], spare_amounts[kept_count] = keys[index], spare_amounts[index]
+            kept_count += 1
+    return kept_count, _write_outcome_pairs(words, offset, keys, spare_amounts, kept_count)
 
 
 @kernel()
 def _put_shares_on_grid(bits: Any, rows: int, sums: Any, ends: Any, total: float, distinct: int, numbers: Any) -> None:
     """numbers[i] = n_x of the i-th outcome, whose weights have the bits up to row ends[i] and sum to about sums[i]."""
     exact = np.empty((4, LIMBS), dtype=np.uint64)
-    known = False  # the exact total
+    has_total = False  # the exact total
     error = (2.0 * rows + 8.0) * 2.0**-52
-    held = 0
-    for place in range(distinct):
-        share = sums[place] / total * 2.0**NOTHING_BITS
-        there = share >= 1.0
+    present_count = 0
+    for index in range(distinct):
+        share = sums[index] / total * 2.0**NOTHING_BITS
+        is_present = share >= 1.0
         if abs(share - 1.0) <= error:
-            known = _sum_outcome_exactly(bits, rows, ends, place, exact, known)
-            there = is_exact_share_at_least(exact[1], NOTHING_BITS, exact[0], 1, exact[2], exact[3])
-        if there:
-            held += 1
+            has_total = _sum_outcome_exactly(bits, rows, ends, index, exact, has_total)
+            is_present = is_exact_share_at_least(exact[1], NOTHING_BITS, exact[0], 1, exact[2], exact[3])
+        if is_present:
+            present_count += 1
         else:
-            sums[place] = 0.0
+            sums[index] = 0.0
     scale_bits = SHARE_BITS
-    while 1 << (scale_bits - SHARE_BITS) < held:
+    while 1 << (scale_bits - SHARE_BITS) < present_count:
         scale_bits += 1
     scale = 2.0**scale_bits
-    for place in range(distinct):
-        scaled = sums[place] / total * scale
+    for index in range(distinct):
+        scaled = sums[index] / total * scale
         below = np.floor(scaled)
         number = np.int64(below) + (1 if scaled - below >= 0.5 else 0)
         if abs(scaled - below - 0.5) <= error * scaled:
-            known = _sum_outcome_exactly(bits, rows, ends, place, exact, known)
+            has_total = _sum_outcome_exactly(bits, rows, ends, index, exact, has_total)
             while is_exact_share_at_least(exact[1], scale_bits + 1, exact[0], 2 * number + 1, exact[2], exact[3]):
                 number += 1
             while number and not is_exact_share_at_least(
                 exact[1], scale_bits + 1, exact[0], 2 * number - 1, exact[2], exact[3]
             ):
                 number -= 1
-        numbers[place] = number
+        numbers[index] = number
 
 
 @kernel()
-def _sum_outcome_exactly(bits: Any, rows: int, ends: Any, place: int, exact: Any, known: bool) -> bool:
+def _sum_outcome_exactly(bits: Any, rows: int, ends: Any, index: int, exact: Any, has_total: bool) -> bool:
     """The exact sum of one outcome, and the exact total unless it is known."""
-    if not known:
+    if not has_total:
         sum_floats_exactly(bits, 0, rows, exact[0])
-    sum_floats_exactly(bits, np.int64(ends[place - 1]) if place else 0, np.int64(ends[place]), exact[1])
+    sum_floats_exactly(bits, np.int64(ends[index - 1]) if index else 0, np.int64(ends[index]), exact[1])
     return True
 
 
 @kernel()
-def _write_outcome_pairs(words: Any, used: int, keys: Any, amounts: Any, distinct: int) -> int:
+def _write_outcome_pairs(words: Any, offset: int, keys: Any, amounts: Any, distinct: int) -> int:
     """Write outcomes with their amounts, divided by their greatest common divisor; returns NARROW or WIDE."""
     common = np.uint64(0)
     largest = np.uint64(0)
-    for place in range(distinct):
-        amount = np.uint64(amounts[place])
+    for index in range(distinct):
+        amount = np.uint64(amounts[index])
         largest = max(largest, amount)
         if common != np.uint64(1):
             common = _gcd(common, amount)
     if distinct and (
         largest // common >= np.uint64(_TOO_WIDE) or np.uint64(keys[distinct - 1]) >= np.uint64(_TOO_WIDE)
     ):
-        for place in range(distinct):
-            words[used + 2 * place] = np.uint64(keys[place])
-            words[used + 2 * place + 1] = np.uint64(amounts[place]) // common
+        for index in range(distinct):
+            words[offset + 2 * index] = np.uint64(keys[index])
+            words[offset + 2 * index + 1] = np.uint64(amounts[index]) // common
         return WIDE_FORM
-    for place in range(distinct):
-        words[used + place] = (np.uint64(keys[place]) << _HALF) | (np.uint64(amounts[place]) // common)
+    for index in range(distinct):
+        words[offset + index] = (np.uint64(keys[index]) << _HALF) | (np.uint64(amounts[index]) // common)
     return NARROW_FORM
 
 
 @kernel()
-def read_law(words: Any, used: int, distinct: int, form: int, keys: Any, masses: Any) -> int:
+def read_law(words: Any, offset: int, distinct: int, form: int, keys: Any, masses: Any) -> int:
     """The law number/total that the words encode: outcomes to `keys`, probabilities to `masses`; returns how many are not negligible."""
     total = np.uint64(0)
-    for place in range(distinct):
+    for index in range(distinct):
         if form == NARROW_FORM:
-            pair = words[used + place]
+            pair = words[offset + index]
             key, number = pair >> _HALF, pair & _LOWER_HALF
         else:
-            key, number = words[used + 2 * place], words[used + 2 * place + 1]
-        keys[place], masses[place] = key, np.float64(number)
+            key, number = words[offset + 2 * index], words[offset + 2 * index + 1]
+        keys[index], masses[index] = key, np.float64(number)
         total += number
-    held = 0
-    for place in range(distinct):
-        mass = masses[place] / np.float64(total)
+    kept_count = 0
+    for index in range(distinct):
+        mass = masses[index] / np.float64(total)
         if mass > NEGLIGIBLE:
-            keys[held], masses[held] = keys[place], mass
-            held += 1
-    return held
+            keys[kept_count], masses[kept_count] = keys[index], mass
+            kept_count += 1
+    return kept_count
 
 
 @kernel()
 def _sort_outcomes(keys: Any, spare: Any, number: int, size: int, amounts: Any, spare_amounts: Any) -> None:
     """Sort keys, and amounts along with them if there are any."""
     if number <= _SHORT:
-        for place in range(1, number):
-            key = keys[place]
-            amount = amounts[place] if amounts.size else 0
-            hole = place
+        for index in range(1, number):
+            key = keys[index]
+            amount = amounts[index] if amounts.size else 0
+            hole = index
             while hole > 0 and keys[hole - 1] > key:
                 keys[hole] = keys[hole - 1]
                 if amounts.size:
@@ -430,22 +432,22 @@ def _sort_outcomes(keys: Any, spare: Any, number: int, size: int, amounts: Any, 
     shift = 0
     while (size - 1) >> shift:  # digit by digit, from the least
         starts[:] = 0
-        for place in range(number):
-            starts[(np.uint64(keys[place]) >> np.uint64(shift)) & mask] += 1
+        for index in range(number):
+            starts[(np.uint64(keys[index]) >> np.uint64(shift)) & mask] += 1
         before = 0
         for digit in range(1 << _DIGIT):
             starts[digit], before = before, before + starts[digit]
-        for place in range(number):
-            own = (np.uint64(keys[place]) >> np.uint64(shift)) & mask
-            spare[starts[own]] = keys[place]
+        for index in range(number):
+            bucket = (np.uint64(keys[index]) >> np.uint64(shift)) & mask
+            spare[starts[bucket]] = keys[index]
             if amounts.size:
-                spare_amounts[starts[own]] = amounts[place]
-            starts[own] += 1
-        for place in range(number):  # slices could raise, and then machine code would need Python
-            keys[place] = spare[place]
+                spare_amounts[starts[bucket]] = amounts[index]
+            starts[bucket] += 1
+        for index in range(number):  # slices could raise, and then machine code would need Python
+            keys[index] = spare[index]
         if amounts.size:
-            for place in range(number):
-                amounts[place] = spare_amounts[place]
+            for index in range(number):
+                amounts[index] = spare_amounts[index]
         shift += _DIGIT
 
 

@@ -92,7 +92,7 @@ class ReportPlan(NamedTuple):
     binomials: NDArray[np.uint64]
 
 
-def plan_of_lattice(lattice: Lattice, mixing: Affine | None) -> UniformPlan | ReferencePlan:
+def draw_plan_of_lattice(lattice: Lattice, mixing: Affine | None) -> UniformPlan | ReferencePlan:
     """The plan of a lattice. `mixing` None: project onto the box."""
     box = lattice.box
     if isinstance(lattice.lower, int):
@@ -105,14 +105,14 @@ def plan_of_lattice(lattice: Lattice, mixing: Affine | None) -> UniformPlan | Re
     room = np.asarray(lattice.upper) - lattice.lower
     edges, portions = _running_sums(lattice.lower), _running_sums(lattice.portions)
     shift = max(0, BITS - box.size.bit_length())
-    held = _aligned_zero_rows(box.size)
-    bounds = held.view(np.float64)
+    table = _aligned_zero_rows(box.size)
+    bounds = table.view(np.float64)
     for column, values in enumerate((lattice.lower, np.asarray(lattice.upper), lattice.portions, portions[:-1])):
-        held[:, column] = values
+        table[:, column] = values
     bounds[:, FLOOR], bounds[:, CEILING] = box.lower, box.ceiling
     return ReferencePlan(
         size=box.size,
-        held=_as_contiguous_read_only(held),
+        held=_as_contiguous_read_only(table),
         bounds=_as_contiguous_read_only(bounds),
         edges=edges,
         portions=portions,
@@ -126,9 +126,9 @@ def plan_of_lattice(lattice: Lattice, mixing: Affine | None) -> UniformPlan | Re
 
 def _aligned_zero_rows(number: int) -> Integers:
     """Rows of zeros, each aligned to one cache line."""
-    spare = np.zeros((number + 1) * ROW, dtype=np.int64)
-    first = -spare.ctypes.data // spare.itemsize % ROW
-    return spare[first : first + number * ROW].reshape(number, ROW)
+    buffer = np.zeros((number + 1) * ROW, dtype=np.int64)
+    first = -buffer.ctypes.data // buffer.itemsize % ROW
+    return buffer[first : first + number * ROW].reshape(number, ROW)
 
 
 def _search_guide_of_sums(sums: Integers, shift: int) -> NDArray[np.int32]:
@@ -141,9 +141,9 @@ def _running_sums(values: Integers) -> Integers:
 
 
 def _as_contiguous_read_only(values: NDArray[Any]) -> NDArray[Any]:
-    found = np.ascontiguousarray(values)
-    found.setflags(write=False)
-    return found
+    array = np.ascontiguousarray(values)
+    array.setflags(write=False)
+    return array
 
 
 class ClientColumns(NamedTuple):
@@ -173,44 +173,44 @@ def _excesses_over_lower_bounds(
     low, high = (np.where(present, plan.bounds[outcomes, column], 0.0) for column in (FLOOR, CEILING))
     lower, upper = plan.held[outcomes, LOWER], plan.held[outcomes, UPPER]
     shared = int(plan.edges[-1])
-    unheld = (shared - np.where(present, lower, 0).sum(axis=1)).astype(np.float64) / TOTAL
+    outside_floor = (shared - np.where(present, lower, 0).sum(axis=1)).astype(np.float64) / TOTAL
     slope = np.full(len(masses), np.inf)
     rows = ~are_row_sums_at_most(np.where(present, upper - lower, 0), TOTAL - shared)
     if rows.any():
         slope[rows], _ = solve_slopes_and_lifts_of_padded_lists(
-            masses[rows], lengths[rows], low[rows], high[rows], unheld[rows]
+            masses[rows], lengths[rows], low[rows], high[rows], outside_floor[rows]
         )
     with np.errstate(over="ignore"):
         value = laws_times_slopes(masses, slope[:, None] * TOTAL)
-    inside = np.fmin(np.fmax(lower.astype(np.float64), value), upper.astype(np.float64))
-    return np.asarray(inside.astype(np.int64) - lower)
+    clipped_value = np.fmin(np.fmax(lower.astype(np.float64), value), upper.astype(np.float64))
+    return np.asarray(clipped_value.astype(np.int64) - lower)
 
 
 def _outcome_beyond_shared_part_by_reference_plan(
-    plan: ReferencePlan, held: list[int], own: list[int], uniform: int
+    plan: ReferencePlan, outcomes: list[int], excesses: list[int], uniform: int
 ) -> int:
-    """The outcome of an integer beyond the shared part, for a client with excess `own` at `held`."""
+    """The outcome of an integer beyond the shared part, for a client with `excesses` at `outcomes`."""
     shared = int(plan.edges[-1])
     rest = uniform - shared
-    for place, excess in zip(held, own, strict=True):
+    for outcome, excess in zip(outcomes, excesses, strict=True):
         if rest < excess:
-            return place
+            return outcome
         rest -= excess
     before = 0  # S of held outcomes so far
-    whole = int(plan.portions[-1]) - sum(plan.held[held, SIZE].tolist())
-    limit = min(TOTAL - shared - sum(own), whole * (TOTAL - shared) // TOTAL)
+    size_total = int(plan.portions[-1]) - sum(plan.held[outcomes, SIZE].tolist())
+    limit = min(TOTAL - shared - sum(excesses), size_total * (TOTAL - shared) // TOTAL)
     if rest < limit:
-        wanted = rest * whole // limit
-        for place in held:
-            if wanted < plan.portions[place]:
+        target = rest * size_total // limit
+        for outcome in outcomes:
+            if target < plan.portions[outcome]:
                 break
-            wanted += int(plan.held[place, SIZE])
-        return int(np.searchsorted(plan.portions, wanted, side="right")) - 1
+            target += int(plan.held[outcome, SIZE])
+        return int(np.searchsorted(plan.portions, target, side="right")) - 1
     rest -= limit
 
-    def portions_outside_support_before(place: int) -> int:
+    def portions_outside_support_before(outcome: int) -> int:
         """Portions of the outcomes outside the support before this one."""
-        return -(-(int(plan.portions[place]) - before) * limit // whole) if limit else 0
+        return -(-(int(plan.portions[outcome]) - before) * limit // size_total) if limit else 0
 
     def remaining_capacity_between(first: int, last: int) -> int:
         """How much outcomes first..last - 1, all outside the support, can still take up to their upper bounds."""
@@ -223,22 +223,22 @@ def _outcome_beyond_shared_part_by_reference_plan(
         )
 
     first = 0
-    for place, excess in zip([*held, plan.size], [*own, 0], strict=True):
-        gap = remaining_capacity_between(first, place)
+    for outcome, excess in zip([*outcomes, plan.size], [*excesses, 0], strict=True):
+        gap = remaining_capacity_between(first, outcome)
         if rest < gap:
-            low, high = first, place
+            low, high = first, outcome
             while high - low > 1:
                 middle = (low + high) // 2
                 low, high = (middle, high) if remaining_capacity_between(first, middle) <= rest else (low, middle)
             return low
         rest -= gap
-        if place < plan.size:
-            left = int(plan.held[place, UPPER] - plan.held[place, LOWER]) - excess
-            if rest < left:
-                return place
-            rest -= left
-            before += int(plan.held[place, SIZE])
-        first = place + 1
+        if outcome < plan.size:
+            room = int(plan.held[outcome, UPPER] - plan.held[outcome, LOWER]) - excess
+            if rest < room:
+                return outcome
+            rest -= room
+            before += int(plan.held[outcome, SIZE])
+        first = outcome + 1
     return -1  # unreachable: the lattice was built with sum U >= 2^62
 
 
@@ -275,9 +275,9 @@ def draw_outcomes_of_clients(
     key: RunKey,
     first: int,
     last: int,
-    drawn: NDArray[np.int64],
+    outcomes: NDArray[np.int64],
     order: NDArray[np.uint64],
-    within: NDArray[np.float64],
+    positions: NDArray[np.float64],
     digest: NDArray[np.uint64],
     problem: NDArray[np.int64],
 ) -> int:
@@ -286,24 +286,31 @@ def draw_outcomes_of_clients(
         return -1
     try:
         laws, messages = integer_laws_and_messages(plan.size, clients, first, last)
-    except RefusedRow as bad:
-        problem[0], problem[1] = bad.place, bad.why
-        return bad.row
+    except RefusedRow as refusal:
+        problem[0], problem[1] = refusal.place, refusal.why
+        return refusal.row
     words = pseudo_random_word_rows(key, messages)
     uniform = (words[:, 0] >> np.uint64(64 - BITS)).astype(np.int64)
     if isinstance(plan, UniformPlan):
-        drawn[first:last], shared = uniform // plan.lower, plan.size * plan.lower
+        outcomes[first:last], shared = uniform // plan.lower, plan.size * plan.lower
     else:
-        drawn[first:last], shared = np.searchsorted(plan.edges, uniform, side="right") - 1, int(plan.edges[-1])
-    own = np.flatnonzero(uniform >= shared)
-    for row, found in zip(
-        own, _outcomes_beyond_shared_part(plan, [laws[row] for row in own], uniform[own].tolist()), strict=True
+        outcomes[first:last], shared = np.searchsorted(plan.edges, uniform, side="right") - 1, int(plan.edges[-1])
+    late_rows = np.flatnonzero(uniform >= shared)
+    for row, outcome in zip(
+        late_rows,
+        _outcomes_beyond_shared_part(plan, [laws[row] for row in late_rows], uniform[late_rows].tolist()),
+        strict=True,
     ):
-        drawn[first + row] = found
+        outcomes[first + row] = outcome
     store_sort_words_and_add_digest(words, slice(first, last), order, digest)
-    if within.size:
-        within[first:last] = (words[:, 2] >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    if positions.size:
+        positions[first:last] = fractions_of_upper_53_bits(words[:, 2])
     return -1
+
+
+def fractions_of_upper_53_bits(words: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """The upper 53 bits of each word as a number in [0, 1), which a double holds exactly."""
+    return np.asarray((words >> np.uint64(11)).astype(np.float64) * 2.0**-53)
 
 
 def integer_laws_and_messages(
@@ -320,10 +327,10 @@ def integer_laws_and_messages(
     laws = [(outcomes[begin:end], numbers[begin:end]) for begin, end in pairwise(edges)]
     if numbers.size and (int(numbers.max()) >> 32 or int(outcomes.max()) >> 32):
         return laws, list(map(_encode_message, _iterate_message_heads(clients, first, last), laws))
-    held = (
+    law_bytes = (
         ((outcomes << np.uint64(32)) | numbers).astype("<u8").tobytes()
     )  # all at once: as `_encode_message` writes each
-    parts = (held[8 * begin : 8 * end] for begin, end in pairwise(edges))
+    parts = (law_bytes[8 * begin : 8 * end] for begin, end in pairwise(edges))
     return laws, list(map(operator.add, _iterate_message_heads_in_narrow_form(clients, first, last), parts))
 
 
@@ -349,12 +356,12 @@ def store_sort_words_and_add_digest(
 def _iterate_laws_of_counts_or_weights(size: int, clients: ClientColumns, first: int, last: int) -> Iterator[Law]:
     """The law of each client in whole numbers, where records have counts or weights."""
     for row in range(first, last):
-        held = slice(clients.ends[row], clients.ends[row + 1])
-        outcomes = clients.outcomes[held].tolist()
+        span = slice(clients.ends[row], clients.ends[row + 1])
+        outcomes = clients.outcomes[span].tolist()
         if clients.counts.size:
-            yield _law_as_number_arrays(_law_of_counts(row, size, outcomes, clients.counts[held].tolist()))
+            yield _law_as_number_arrays(_law_of_counts(row, size, outcomes, clients.counts[span].tolist()))
         else:
-            yield _law_as_number_arrays(_law_of_weights(row, size, outcomes, clients.weights[held].tolist()))
+            yield _law_as_number_arrays(_law_of_weights(row, size, outcomes, clients.weights[span].tolist()))
 
 
 def _count_records_by_outcome(
@@ -365,52 +372,52 @@ def _count_records_by_outcome(
     records = clients.outcomes[start : clients.ends[last]]
     rows = np.repeat(np.arange(last - first, dtype=np.uint64), lengths)
     if records.size and int(records.max()) >= size:
-        place = int(np.argmax(records >= size))
-        row = first + int(rows[place])
-        raise RefusedRow(row, int(start + place - clients.ends[row]), REFUSED_OUTSIDE)
+        index = int(np.argmax(records >= size))
+        row = first + int(rows[index])
+        raise RefusedRow(row, int(start + index - clients.ends[row]), REFUSED_OUTSIDE)
     owners, outcomes, numbers = _count_outcomes_by_row(rows, records)
     edges = np.searchsorted(owners, np.arange(last - first + 1, dtype=np.uint64))
-    some = np.diff(edges) > 0  # of an empty stretch `reduceat` would give the number after it
-    divisors = np.gcd.reduceat(numbers, edges[:-1][some]) if some.any() else numbers
-    return outcomes, numbers // np.repeat(divisors, np.diff(edges)[some]), edges.tolist()
+    nonempty = np.diff(edges) > 0  # of an empty stretch `reduceat` would give the number after it
+    divisors = np.gcd.reduceat(numbers, edges[:-1][nonempty]) if nonempty.any() else numbers
+    return outcomes, numbers // np.repeat(divisors, np.diff(edges)[nonempty]), edges.tolist()
 
 
 def _count_outcomes_by_row(rows: NDArray[np.uint64], records: NDArray[Any]) -> tuple[NDArray[np.uint64], ...]:
     """The distinct pairs of a client's row and an outcome, in order, and how often each comes."""
     if records.itemsize < 8:
-        pairs, often = np.unique((rows << np.uint64(32)) | records, return_counts=True)
-        return pairs >> np.uint64(32), pairs & np.uint64(0xFFFFFFFF), often.astype(np.uint64)
+        pairs, counts = np.unique((rows << np.uint64(32)) | records, return_counts=True)
+        return pairs >> np.uint64(32), pairs & np.uint64(0xFFFFFFFF), counts.astype(np.uint64)
     order = np.lexsort((records, rows))
     owners, outcomes = rows[order], records[order]
     new = np.ones(len(order), dtype=np.bool_)
     new[1:] = (owners[1:] != owners[:-1]) | (outcomes[1:] != outcomes[:-1])
     starts = np.flatnonzero(new)
-    often = np.diff(np.append(starts, len(order)))
-    return owners[starts], outcomes[starts], often.astype(np.uint64)
+    counts = np.diff(np.append(starts, len(order)))
+    return owners[starts], outcomes[starts], counts.astype(np.uint64)
 
 
 def _law_of_counts(row: int, size: int, outcomes: list[int], counts: list[int]) -> dict[int, int]:
     total = 0
-    for place, (outcome, count) in enumerate(zip(outcomes, counts, strict=True)):
+    for index, (outcome, count) in enumerate(zip(outcomes, counts, strict=True)):
         if outcome >= size or count < 0 or count > _MOST_COUNTS - total:
             raise RefusedRow(
-                row, place, REFUSED_OUTSIDE if outcome >= size else REFUSED_NEGATIVE if count < 0 else REFUSED_OVERFLOW
+                row, index, REFUSED_OUTSIDE if outcome >= size else REFUSED_NEGATIVE if count < 0 else REFUSED_OVERFLOW
             )
         total += count
     return keyed.integer_law_of_counts(outcomes, counts)
 
 
 def _law_of_weights(row: int, size: int, outcomes: list[int], weights: list[float]) -> dict[int, int]:
-    for place, (outcome, weight) in enumerate(zip(outcomes, weights, strict=True)):
+    for index, (outcome, weight) in enumerate(zip(outcomes, weights, strict=True)):
         if outcome >= size or not 0.0 <= weight < math.inf:
             why = REFUSED_OUTSIDE if outcome >= size else REFUSED_INFINITE if weight > 0.0 else REFUSED_NEGATIVE
-            raise RefusedRow(row, place, REFUSED_NAN if weight != weight else why)
+            raise RefusedRow(row, index, REFUSED_NAN if weight != weight else why)
     sums: dict[int, float] = {}  # in the order in which compiled code adds them, for where they overflow
     for outcome, weight in sorted(zip(outcomes, weights, strict=True), key=lambda record: record[0]):
         sums[outcome] = sums.get(outcome, 0.0) + weight
     total = 0.0
-    for each in sums.values():
-        total += each
+    for amount in sums.values():
+        total += amount
     if total == math.inf:
         raise RefusedRow(row, 0, REFUSED_OVERFLOW)
     return keyed.integer_law_of_weighted_records(outcomes, weights)
@@ -463,8 +470,8 @@ def _iterate_message_heads_in_narrow_form(clients: ClientColumns, first: int, la
         keyed.INTEGER_CLIENT + 256 * keyed.NARROW_FORM,
         clients.integers[first:last].view(np.uint64),
     )
-    written = words.tobytes()
-    yield from (written[place : place + 16] for place in range(0, len(written), 16))
+    content = words.tobytes()
+    yield from (content[start : start + 16] for start in range(0, len(content), 16))
 
 
 def _encode_integer_message_head(client: int) -> _MessageHead:
@@ -482,24 +489,24 @@ def _encode_message(head: _MessageHead, law: Law) -> bytes:
 
 def _outcomes_beyond_shared_part(plan: UniformPlan | ReferencePlan, laws: list[Law], uniform: list[int]) -> list[int]:
     """The outcomes of integers beyond the shared part."""
-    found = [
+    outcomes = [
         0 if numbers.size else _outcome_without_records(plan, uniform[row]) for row, (_, numbers) in enumerate(laws)
     ]
-    for some in _iterate_padded_laws_by_length(laws):
+    for group in _iterate_padded_laws_by_length(laws):
         if isinstance(plan, UniformPlan):
-            own, base = _client_excesses_over_common_lower_bound(plan, some.masses, some.lengths)
+            excesses, base = _client_excesses_over_common_lower_bound(plan, group.masses, group.lengths)
         else:
-            own = _excesses_over_lower_bounds(plan, some.masses, some.lengths, some.outcomes)
-        for line, row in enumerate(some.rows):
-            number = some.lengths[line]
-            held, mine = some.outcomes[line, :number].tolist(), own[line, :number].tolist()
+            excesses = _excesses_over_lower_bounds(plan, group.masses, group.lengths, group.outcomes)
+        for index, row in enumerate(group.rows):
+            number = group.lengths[index]
+            support, row_excesses = group.outcomes[index, :number].tolist(), excesses[index, :number].tolist()
             if isinstance(plan, UniformPlan):
-                found[row] = _outcome_beyond_shared_part_by_uniform_plan(
-                    plan, held, mine, int(base[line, 0]), uniform[row]
+                outcomes[row] = _outcome_beyond_shared_part_by_uniform_plan(
+                    plan, support, row_excesses, int(base[index, 0]), uniform[row]
                 )
             else:
-                found[row] = _outcome_beyond_shared_part_by_reference_plan(plan, held, mine, uniform[row])
-    return found
+                outcomes[row] = _outcome_beyond_shared_part_by_reference_plan(plan, support, row_excesses, uniform[row])
+    return outcomes
 
 
 def _outcome_without_records(plan: UniformPlan | ReferencePlan, uniform: int) -> int:
@@ -532,21 +539,21 @@ class _PaddedLaws(NamedTuple):
 
 def _iterate_padded_laws_by_length(laws: list[Law]) -> Iterator[_PaddedLaws]:
     """The non-empty laws, those of similar length together."""
-    masses, places, held = [], [], []
+    masses, law_rows, supports = [], [], []
     for row, (outcomes, numbers) in enumerate(laws):
         if numbers.size:
             mass = numbers.astype(np.float64) / float(np.add.reduce(numbers, dtype=np.uint64))
-            counts = mass > NEGLIGIBLE
-            masses.append(mass[counts])
-            held.append(outcomes[counts])
-            places.append(row)
+            present = mass > NEGLIGIBLE
+            masses.append(mass[present])
+            supports.append(outcomes[present])
+            law_rows.append(row)
     lengths = np.array([mass.size for mass in masses], dtype=np.int64)
     for rows in _iterate_rows_of_similar_length(lengths):
         shape = rows.size, int(lengths[rows].max())
-        which, much = np.zeros(shape, dtype=np.int64), np.zeros(shape)
-        for line, row in enumerate(rows):
-            which[line, : lengths[row]], much[line, : lengths[row]] = held[row], masses[row]
-        yield _PaddedLaws([places[row] for row in rows], lengths[rows], which, much)
+        padded_outcomes, padded_masses = np.zeros(shape, dtype=np.int64), np.zeros(shape)
+        for index, row in enumerate(rows):
+            padded_outcomes[index, : lengths[row]], padded_masses[index, : lengths[row]] = supports[row], masses[row]
+        yield _PaddedLaws([law_rows[row] for row in rows], lengths[rows], padded_outcomes, padded_masses)
 
 
 def _iterate_rows_of_similar_length(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
@@ -564,36 +571,38 @@ def _excess_over_common_lower_bound(
     """As `_compiled._outcome_excess_over_lower_bound`: the affine law in units of 2^-62, clipped to [L, U], rounded down, less L."""
     total = float(TOTAL)
     with np.errstate(over="ignore", invalid="ignore"):
-        steep = (slope * total)[:, None]
-        own = np.where(steep != np.inf, mass * steep, np.where(mass > NEGLIGIBLE, total, 0.0))
-        value = own + (lift * plan.floor * total)[:, None]
+        scaled_slope = (slope * total)[:, None]
+        client_part = np.where(scaled_slope != np.inf, mass * scaled_slope, np.where(mass > NEGLIGIBLE, total, 0.0))
+        value = client_part + (lift * plan.floor * total)[:, None]
     return np.fmin(np.fmax(float(plan.lower), value), float(plan.upper)).astype(np.int64) - plan.lower
 
 
 def _outcome_beyond_shared_part_by_uniform_plan(
-    plan: UniformPlan, held: list[int], own: list[int], base: int, uniform: int
+    plan: UniformPlan, outcomes: list[int], excesses: list[int], base: int, uniform: int
 ) -> int:
     """The outcome of an integer beyond the shared part."""
-    found, rest = _locate_outcome_by_lengths(uniform - plan.size * plan.lower, base, own, held, plan.size)
-    if found >= 0:
-        return found
+    outcome, rest = _locate_outcome_by_lengths(uniform - plan.size * plan.lower, base, excesses, outcomes, plan.size)
+    if outcome >= 0:
+        return outcome
     room = plan.upper - plan.lower
-    return _locate_outcome_by_lengths(rest, room - base, [room - each for each in own], held, plan.size)[0]
+    return _locate_outcome_by_lengths(rest, room - base, [room - excess for excess in excesses], outcomes, plan.size)[0]
 
 
-def _locate_outcome_by_lengths(rest: int, base: int, own: list[int], held: list[int], size: int) -> tuple[int, int]:
+def _locate_outcome_by_lengths(
+    rest: int, base: int, lengths: list[int], outcomes: list[int], size: int
+) -> tuple[int, int]:
     """As `_client_draws_compiled._locate_outcome_by_lengths`."""
-    nxt = 0
-    for place in range(len(held) + 1):
-        here = held[place] if place < len(held) else size
+    next_outcome = 0
+    for index in range(len(outcomes) + 1):
+        outcome = outcomes[index] if index < len(outcomes) else size
         if base > 0:
             steps = rest // base
-            if steps < here - nxt:
-                return nxt + steps, 0
-            rest -= base * (here - nxt)
-        if place < len(held):
-            if rest < own[place]:
-                return here, 0
-            rest -= own[place]
-            nxt = here + 1
+            if steps < outcome - next_outcome:
+                return next_outcome + steps, 0
+            rest -= base * (outcome - next_outcome)
+        if index < len(outcomes):
+            if rest < lengths[index]:
+                return outcome, 0
+            rest -= lengths[index]
+            next_outcome = outcome + 1
     return -1, rest

@@ -43,14 +43,14 @@ from discreet.release._compiled import (
     find_missing_outcomes_of_batch,
     locate_outcome_by_reference_plan,
     prefetch_rows_of_held_outcomes,
-    store_places_of_value,
+    store_indices_of_value,
 )
 from discreet.release._keyed_reports import (
     BLOCK,
     absorb_message,
     draw_report_of_law,
     hash_message_to_report_words,
-    keyed_state,
+    keyed_hash_state,
 )
 from discreet.release._lattice import TOTAL
 from discreet.release._randomness import (
@@ -68,7 +68,6 @@ from discreet.release._randomness import (
 
 CONTEXT_WORDS = 4  # that name a survey, before the words of a client
 _SPARE_BITS = np.uint64(64 - BITS)
-_TOTAL = TOTAL
 _MINUS, _ZERO, _NINE = np.uint8(ord("-")), np.uint8(ord("0")), np.uint8(ord("9"))
 _LONGEST_INTEGER, _MOST_DIGITS = 20, 19  # characters
 _BATCH = 32  # clients whose look-ups in large tables are batched
@@ -79,52 +78,54 @@ _HALF, _LOWER_HALF = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
 @kernel()
-def _locate_outcome_by_lengths(rest: Any, base: Any, own: Any, outcomes: Any, size: Any) -> Any:
-    """The outcome of `rest` if outcomes[i] is own[i] units long and every other outcome `base` units, in order.
+def _locate_outcome_by_lengths(rest: Any, base: Any, lengths: Any, outcomes: Any, size: Any) -> Any:
+    """The outcome of `rest` if outcomes[i] is lengths[i] units long and every other outcome `base` units, in order.
 
     Returns (outcome, 0), or (-1, the remaining part of `rest` past the end).
     """
-    nxt: Any = 0
-    for place in range(outcomes.size + 1):
-        held: Any = np.int64(outcomes[place]) if place < outcomes.size else size
+    next_outcome: Any = 0
+    for index in range(outcomes.size + 1):
+        outcome: Any = np.int64(outcomes[index]) if index < outcomes.size else size
         if base > 0:
             steps = rest // base
-            if steps < held - nxt:
-                return nxt + steps, 0
-            rest -= base * (held - nxt)
-        if place < outcomes.size:
-            if rest < own[place]:
-                return held, 0
-            rest -= own[place]
-            nxt = held + 1
+            if steps < outcome - next_outcome:
+                return next_outcome + steps, 0
+            rest -= base * (outcome - next_outcome)
+        if index < outcomes.size:
+            if rest < lengths[index]:
+                return outcome, 0
+            rest -= lengths[index]
+            next_outcome = outcome + 1
     return -1, rest
 
 
 @kernel()
-def outcome_by_uniform_plan(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
-    """The outcome of a uniform integer, for a client with `masses` at `outcomes` (`own` is scratch)."""
+def outcome_by_uniform_plan(plan: Any, outcomes: Any, masses: Any, excesses: Any, uniform: Any) -> Any:
+    """The outcome of a uniform integer, for a client with `masses` at `outcomes` (`excesses` is scratch)."""
     size, floor, ceiling, lower, upper, projecting, slope, lift = plan
     shared = size * lower
     if uniform < shared:
         return uniform // lower
     if outcomes.size == 0:
-        base = _TOTAL // size - lower
+        base = TOTAL // size - lower
     else:
         if projecting:
             slope, lift = solve_slope_and_lift_over_uniform(masses, size - masses.size, floor, ceiling)
-        steep = slope * float(_TOTAL)
-        base = _outcome_excess_over_lower_bound(np.zeros(1), 0, steep, lift, floor, lower, upper)
-        for place in range(masses.size):
-            own[place] = _outcome_excess_over_lower_bound(masses, place, steep, lift, floor, lower, upper)
-    found, rest = _locate_outcome_by_lengths(uniform - shared, base, own, outcomes, size)
-    if found >= 0:
-        return found
-    for place in range(outcomes.size):
-        own[place] = upper - lower - own[place]
-    return _locate_outcome_by_lengths(rest, upper - lower - base, own, outcomes, size)[0]
+        scaled_slope = slope * float(TOTAL)
+        base = _outcome_excess_over_lower_bound(np.zeros(1), 0, scaled_slope, lift, floor, lower, upper)
+        for index in range(masses.size):
+            excesses[index] = _outcome_excess_over_lower_bound(masses, index, scaled_slope, lift, floor, lower, upper)
+    outcome, rest = _locate_outcome_by_lengths(uniform - shared, base, excesses, outcomes, size)
+    if outcome >= 0:
+        return outcome
+    for index in range(outcomes.size):
+        excesses[index] = upper - lower - excesses[index]
+    return _locate_outcome_by_lengths(rest, upper - lower - base, excesses, outcomes, size)[0]
 
 
-def _function_of_plan(uniform: Callable[..., Any], reference: Callable[..., Any], report: Callable[..., Any]) -> Any:
+def _make_function_of_plan(
+    uniform: Callable[..., Any], reference: Callable[..., Any], report: Callable[..., Any]
+) -> Any:
     """A function for kernels that does what one of these does: the one for the class of its first argument, a plan."""
 
     def call_by_plan(plan: Any, *others: Any) -> Any:
@@ -148,47 +149,47 @@ def _shared_outcome_by_reference_plan(plan: Any, uniform: Any) -> Any:
 
 
 # (the outcome of an integer of the shared part or the sum to be searched, the value to be found), or (_LATE, 0)
-_shared_outcome = _function_of_plan(
+_shared_outcome = _make_function_of_plan(
     _shared_outcome_by_uniform_plan,
     _shared_outcome_by_reference_plan,
     lambda plan, uniform: (np.int64(0), np.int64(0)),
 )
 
 # prefetch the table rows of held outcomes, if there is a table
-_prefetch_rows_of_held_outcomes = _function_of_plan(
+_prefetch_rows_of_held_outcomes = _make_function_of_plan(
     lambda plan, outcomes: None,
     lambda plan, outcomes: prefetch_rows_of_held_outcomes(plan, outcomes),
     lambda plan, outcomes: None,
 )
 
 # (the outcome beyond the shared part or the sum to be searched, the value to be found)
-_outcome_beyond_shared_part = _function_of_plan(
-    lambda plan, outcomes, masses, own, low, high, uniform: (
-        np.int64(outcome_by_uniform_plan(plan, outcomes, masses, own, uniform)),
+_outcome_beyond_shared_part = _make_function_of_plan(
+    lambda plan, outcomes, masses, excesses, low, high, uniform: (
+        np.int64(outcome_by_uniform_plan(plan, outcomes, masses, excesses, uniform)),
         np.int64(0),
     ),
-    lambda plan, outcomes, masses, own, low, high, uniform: locate_outcome_by_reference_plan(
-        plan, outcomes, masses, own, low, high, uniform
+    lambda plan, outcomes, masses, excesses, low, high, uniform: locate_outcome_by_reference_plan(
+        plan, outcomes, masses, excesses, low, high, uniform
     ),
-    lambda plan, outcomes, masses, own, low, high, uniform: (np.int64(0), np.int64(0)),
+    lambda plan, outcomes, masses, excesses, low, high, uniform: (np.int64(0), np.int64(0)),
 )
 
 # find the outcomes that are missing
-_find_missing_outcomes_of_batch = _function_of_plan(
-    lambda plan, found, wanted, numbers: None,
-    lambda plan, found, wanted, numbers: find_missing_outcomes_of_batch(plan, found, wanted, numbers),
-    lambda plan, found, wanted, numbers: None,
+_find_missing_outcomes_of_batch = _make_function_of_plan(
+    lambda plan, outcomes, targets, numbers: None,
+    lambda plan, outcomes, targets, numbers: find_missing_outcomes_of_batch(plan, outcomes, targets, numbers),
+    lambda plan, outcomes, targets, numbers: None,
 )
 
 # whether an outcome is drawn by the words of the client's draw, rather than by those of its report
-_needs_draw_words = _function_of_plan(lambda plan: True, lambda plan: True, lambda plan: False)
+_needs_draw_words = _make_function_of_plan(lambda plan: True, lambda plan: True, lambda plan: False)
 
 # (whether there is one, the report of a client whose law the words hold), where reports are drawn
-_draw_report = _function_of_plan(
-    lambda plan, keyed, words, used, number, form, spare, state: (True, np.uint64(0)),
-    lambda plan, keyed, words, used, number, form, spare, state: (True, np.uint64(0)),
-    lambda plan, keyed, words, used, number, form, spare, state: draw_report_of_law(
-        plan, keyed, words, used, number, form, spare, state
+_draw_report = _make_function_of_plan(
+    lambda plan, keyed, words, offset, number, form, message, state: (True, np.uint64(0)),
+    lambda plan, keyed, words, offset, number, form, message, state: (True, np.uint64(0)),
+    lambda plan, keyed, words, offset, number, form, message, state: draw_report_of_law(
+        plan, keyed, words, offset, number, form, message, state
     ),
 )
 
@@ -196,20 +197,20 @@ _draw_report = _function_of_plan(
 @kernel()
 def _integer_of_text(text: Any, start: int, stop: int) -> Any:
     """(whether the text is the canonical spelling of a 64-bit integer, that integer in two's complement): `integer_or_text_name`."""
-    none = False, np.uint64(0)
+    no_integer = False, np.uint64(0)
     if stop == start or stop - start > _LONGEST_INTEGER:
-        return none
+        return no_integer
     negative = text[start] == _MINUS
     first = start + 1 if negative else start
     if first == stop or stop - first > _MOST_DIGITS or (text[first] == _ZERO and (negative or stop - first > 1)):
-        return none
+        return no_integer
     value = np.uint64(0)
-    for place in range(first, stop):
-        if text[place] < _ZERO or text[place] > _NINE:
-            return none
-        value = value * np.uint64(10) + np.uint64(text[place] - _ZERO)
+    for position in range(first, stop):
+        if text[position] < _ZERO or text[position] > _NINE:
+            return no_integer
+        value = value * np.uint64(10) + np.uint64(text[position] - _ZERO)
     if value > (_LEAST if negative else _LEAST - np.uint64(1)):
-        return none
+        return no_integer
     return True, (~value + np.uint64(1) if negative else value)
 
 
@@ -237,8 +238,8 @@ def write_client_name(integers: Any, text_ends: Any, text: Any, row: int, words:
         words[1] = np.uint64(integers[row])
         return 2
     start, stop = text_ends[row], text_ends[row + 1]
-    whole, value = _integer_of_text(text, start, stop)
-    if whole:
+    is_integer, value = _integer_of_text(text, start, stop)
+    if is_integer:
         words[0] = np.uint64(INTEGER_CLIENT + 256 * NARROW_FORM)
         words[1] = value
         return 2
@@ -246,8 +247,8 @@ def write_client_name(integers: Any, text_ends: Any, text: Any, row: int, words:
     number = 1
     for first in range(start, stop, 8):
         word = np.uint64(0)
-        for place in range(min(8, stop - first)):
-            word |= np.uint64(text[first + place]) << np.uint64(8 * place)
+        for byte in range(min(8, stop - first)):
+            word |= np.uint64(text[first + byte]) << np.uint64(8 * byte)
         words[number] = word
         number += 1
     return number
@@ -255,17 +256,26 @@ def write_client_name(integers: Any, text_ends: Any, text: Any, row: int, words:
 
 @kernel()
 def _draw_batch_beyond_shared_part(
-    plan: Any, drawn: Any, wanted: Any, ends: Any, keys: Any, masses: Any, own: Any, low: Any, high: Any, numbers: Any
+    plan: Any,
+    outcomes: Any,
+    targets: Any,
+    ends: Any,
+    keys: Any,
+    masses: Any,
+    excesses: Any,
+    low: Any,
+    high: Any,
+    numbers: Any,
 ) -> None:
     """Draw for the clients of a batch whose integers lie beyond the shared part; their data were prefetched meanwhile."""
-    for number in range(store_places_of_value(_LATE, drawn, numbers)):
-        place = numbers[number]
-        start, stop = (ends[place - 1] if place else 0), ends[place]
-        held = stop - start
-        drawn[place], wanted[place] = _outcome_beyond_shared_part(
-            plan, keys[start:stop], masses[start:stop], own[:held], low[:held], high[:held], wanted[place]
+    for number in range(store_indices_of_value(_LATE, outcomes, numbers)):
+        client = numbers[number]
+        start, stop = (ends[client - 1] if client else 0), ends[client]
+        length = stop - start
+        outcomes[client], targets[client] = _outcome_beyond_shared_part(
+            plan, keys[start:stop], masses[start:stop], excesses[:length], low[:length], high[:length], targets[client]
         )
-    _find_missing_outcomes_of_batch(plan, drawn, wanted, numbers)
+    _find_missing_outcomes_of_batch(plan, outcomes, targets, numbers)
 
 
 @kernel(nogil=True)
@@ -275,94 +285,95 @@ def draw_outcomes_of_clients(
     keyed: Any,
     first: int,
     last: int,
-    drawn: Any,
+    outcomes: Any,
     order: Any,
-    within: Any,
+    positions: Any,
     digest: Any,
     problem: Any,
 ) -> int:
-    """Fill `drawn[first:last]`, and `order` and `within` unless they are empty; add to `digest` likewise. Returns the first bad row, or -1.
+    """Fill `outcomes[first:last]`, and `order` and `positions` unless they are empty; add to `digest` likewise.
+    Returns the first bad row, or -1.
 
-    Of a report, `drawn` gets the lower 32 bits and `within` the upper ones over 2^32. It has words of its own, so that a draw without
+    Of a report, `outcomes` gets the lower 32 bits and `positions` the upper ones over 2^32. It has words of its own, so that a draw without
     `order` and `digest` hashes once.
 
     `problem` then has the place of the bad record of the row, and the reason. The GIL is released: give each thread its own rows.
     """
     size = plan.size
     integers, text_ends, text, ends, records, counts, weights = clients
-    bad, longest, longest_name = measure_longest_list_and_name(integers, text_ends, ends, first, last, problem)
-    if bad >= 0:
-        return bad
+    bad_row, longest, longest_name = measure_longest_list_and_name(integers, text_ends, ends, first, last, problem)
+    if bad_row >= 0:
+        return bad_row
     keys, spare = np.empty(longest, dtype=np.uint32), np.empty(longest, dtype=np.uint32)
-    own, spare_own = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)
+    amounts, spare_amounts = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)
     masses = np.empty(longest)
     # the words of a client, after room for one
     message = np.empty(2 + longest_name + 2 * longest + BLOCK, dtype=np.uint64)
     words = message[1:]
     state = np.empty(8, dtype=np.uint64)
-    seen, tallies = make_bitmap_scratch(size, 0 if counts.size or weights.size else longest)
-    wanted, late_ends = np.empty(_BATCH, dtype=np.int64), np.empty(_BATCH, dtype=np.int64)
+    bitmap, tallies = make_bitmap_scratch(size, 0 if counts.size or weights.size else longest)
+    targets, late_ends = np.empty(_BATCH, dtype=np.int64), np.empty(_BATCH, dtype=np.int64)
     late_keys, late_masses = np.empty(longest + _ROOM, dtype=np.uint32), np.empty(longest + _ROOM)
     numbers, low, high = np.empty(_BATCH, dtype=np.int64), np.empty(longest), np.empty(longest)
-    begun, filled = first, 0
+    batch_start, batch_records = first, 0
     for row in range(first, last):
-        if row - begun == _BATCH or filled + ends[row + 1] - ends[row] > late_keys.size:
+        if row - batch_start == _BATCH or batch_records + ends[row + 1] - ends[row] > late_keys.size:
             _draw_batch_beyond_shared_part(
-                plan, drawn[begun:row], wanted, late_ends, late_keys, late_masses, own, low, high, numbers
+                plan, outcomes[batch_start:row], targets, late_ends, late_keys, late_masses, amounts, low, high, numbers
             )
-            begun, filled = row, 0
-        used = write_client_name(integers, text_ends, text, row, words)
+            batch_start, batch_records = row, 0
+        offset = write_client_name(integers, text_ends, text, row, words)
         form = NARROW_FORM
         if counts.size:
             number, form = write_counted_records(
                 records, counts, ends[row], ends[row + 1], size,
-                words, used, keys, spare, own, spare_own, problem,
+                words, offset, keys, spare, amounts, spare_amounts, problem,
             )  # fmt: skip
         elif weights.size:
             number, form = write_weighted_records(
                 records, weights, ends[row], ends[row + 1], size,
-                words, used, keys, spare, own, spare_own, masses, problem,
+                words, offset, keys, spare, amounts, spare_amounts, masses, problem,
             )  # fmt: skip
         else:
             number = write_uncounted_records(
-                records, ends[row], ends[row + 1], size, words, used, keys, spare, seen, tallies, problem
+                records, ends[row], ends[row + 1], size, words, offset, keys, spare, bitmap, tallies, problem
             )
         if number < 0:
             return row
         words[0] += np.uint64(256 * form)
         if digest.size or order.size or _needs_draw_words(plan):
-            for place in range(8):
-                state[place] = keyed[place]
-            absorb_message(state, words, used + number * (2 if form == WIDE_FORM else 1))
+            for index in range(8):
+                state[index] = keyed[index]
+            absorb_message(state, words, offset + number * (2 if form == WIDE_FORM else 1))
         uniform = np.int64(state[0] >> _SPARE_BITS)
-        drawn[row], wanted[row - begun] = _shared_outcome(plan, uniform)
-        if drawn[row] == _LATE:
-            number = read_law(words, used, number, form, late_keys[filled:], late_masses[filled:])
-            _prefetch_rows_of_held_outcomes(plan, late_keys[filled : filled + number])
-            wanted[row - begun] = uniform
-            filled += number
-        late_ends[row - begun] = filled
+        outcomes[row], targets[row - batch_start] = _shared_outcome(plan, uniform)
+        if outcomes[row] == _LATE:
+            number = read_law(words, offset, number, form, late_keys[batch_records:], late_masses[batch_records:])
+            _prefetch_rows_of_held_outcomes(plan, late_keys[batch_records : batch_records + number])
+            targets[row - batch_start] = uniform
+            batch_records += number
+        late_ends[row - batch_start] = batch_records
         if order.size:
             order[row] = state[1]
-        if within.size:
-            within[row] = np.float64(state[2] >> np.uint64(11)) * 2.0**-53
-        for place in range(digest.size):
-            digest[place] += state[WORDS - DIGEST_WORDS + place]
+        if positions.size:
+            positions[row] = np.float64(state[2] >> np.uint64(11)) * 2.0**-53
+        for index in range(digest.size):
+            digest[index] += state[WORDS - DIGEST_WORDS + index]
         if not _needs_draw_words(plan):
-            good, report = _draw_report(plan, keyed, words, used, number, form, message, state)
-            if not good:
+            has_report, report = _draw_report(plan, keyed, words, offset, number, form, message, state)
+            if not has_report:
                 problem[0], problem[1] = 0, REFUSED_TOO_MANY
                 return row
-            drawn[row], within[row] = np.int64(report & _LOWER_HALF), np.float64(report >> _HALF) * 2.0**-32
+            outcomes[row], positions[row] = np.int64(report & _LOWER_HALF), np.float64(report >> _HALF) * 2.0**-32
     _draw_batch_beyond_shared_part(
-        plan, drawn[begun:last], wanted, late_ends, late_keys, late_masses, own, low, high, numbers
+        plan, outcomes[batch_start:last], targets, late_ends, late_keys, late_masses, amounts, low, high, numbers
     )
     return -1
 
 
 def initial_state_of_run(key: RunKey) -> NDArray[np.uint64]:
     """The keyed states from which every client of a run starts: that of its draw, and that of the words of reports."""
-    state = np.concatenate([keyed_state(key.value, person, 8 * WORDS) for person in (DRAW_PERSON, BLOCK_PERSON)])
+    state = np.concatenate([keyed_hash_state(key.value, person, 8 * WORDS) for person in (DRAW_PERSON, BLOCK_PERSON)])
     state.setflags(write=False)
     return state
 
@@ -375,7 +386,7 @@ def draw_survey_rows(
     keyed: Any,
     first: int,
     last: int,
-    drawn: Any,
+    client_words: Any,
     rows: Any,
     states: Any,
     order: Any,
@@ -387,65 +398,76 @@ def draw_survey_rows(
     A state is 0 for a client without rows, 1 for one whose row was drawn, and 2 where the third word has to be drawn anew.
     """
     integers, text_ends, text, ends, records, counts, weights = clients
-    bad, longest, longest_name = measure_longest_list_and_name(integers, text_ends, ends, first, last, problem)
-    if bad >= 0:
-        return bad
+    bad_row, longest, longest_name = measure_longest_list_and_name(integers, text_ends, ends, first, last, problem)
+    if bad_row >= 0:
+        return bad_row
     keys, spare = np.empty(longest, dtype=np.uint64), np.empty(longest, dtype=np.uint64)
-    own, spare_own = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)
+    amounts, spare_amounts = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)
     masses, ones = np.empty(longest), np.ones(longest, dtype=np.int64)
     message = np.empty(1 + CONTEXT_WORDS + 1 + longest_name + 2 * longest + BLOCK, dtype=np.uint64)
-    for place in range(CONTEXT_WORDS):
-        message[1 + place] = context[place]
+    for position in range(CONTEXT_WORDS):
+        message[1 + position] = context[position]
     words = message[1 + CONTEXT_WORDS :]
     state = np.empty(8, dtype=np.uint64)
     for row in range(first, last):
-        used = write_client_name(integers, text_ends, text, row, words)
+        offset = write_client_name(integers, text_ends, text, row, words)
         start, stop = ends[row], ends[row + 1]
         if weights.size:
             number, form = write_weighted_records(
-                records, weights, start, stop, size, words, used, keys, spare, own, spare_own, masses, problem
+                records, weights, start, stop, size, words, offset, keys, spare, amounts, spare_amounts, masses, problem
             )
         elif counts.size:
             number, form = write_counted_records(
-                records, counts, start, stop, size, words, used, keys, spare, own, spare_own, problem
+                records, counts, start, stop, size, words, offset, keys, spare, amounts, spare_amounts, problem
             )
         else:
             number, form = write_counted_records(
-                records[start:stop], ones, 0, stop - start, size, words, used, keys, spare, own, spare_own, problem
+                records[start:stop],
+                ones,
+                0,
+                stop - start,
+                size,
+                words,
+                offset,
+                keys,
+                spare,
+                amounts,
+                spare_amounts,
+                problem,
             )
         if number < 0:
             return row
         words[0] += np.uint64(256 * form)
         step = 2 if form == WIDE_FORM else 1
-        length = used + number * step
+        length = offset + number * step
         total = np.uint64(0)
-        for place in range(used, length, step):
-            total += words[place + 1] if form == WIDE_FORM else words[place] & _LOWER_HALF
-        if total > np.uint64(_TOTAL):
+        for position in range(offset, length, step):
+            total += words[position + 1] if form == WIDE_FORM else words[position] & _LOWER_HALF
+        if total > np.uint64(TOTAL):
             problem[0], problem[1] = 0, REFUSED_TOO_MANY
             return row
         if digest.size or order.size:
-            for place in range(8):
-                state[place] = keyed[place]
+            for position in range(8):
+                state[position] = keyed[position]
             absorb_message(state, words, length)
             if order.size:
                 order[row] = state[1]
-            for place in range(digest.size):
-                digest[place] += state[WORDS - DIGEST_WORDS + place]
+            for position in range(digest.size):
+                digest[position] += state[WORDS - DIGEST_WORDS + position]
         hash_message_to_report_words(keyed, message, 1 + CONTEXT_WORDS + length, 0, state)
-        for place in range(WORDS):
-            drawn[row, place] = np.int64(state[place] >> _SPARE_BITS)
+        for position in range(WORDS):
+            client_words[row, position] = np.int64(state[position] >> _SPARE_BITS)
         rows[row], states[row] = 0, 0
         if total:
-            word = np.uint64(drawn[row, 2])
-            wanted = word % total
-            states[row] = 1 if word - wanted <= np.uint64(_TOTAL) - total else 2
-            place = used
+            word = np.uint64(client_words[row, 2])
+            target = word % total
+            states[row] = 1 if word - target <= np.uint64(TOTAL) - total else 2
+            position = offset
             while True:
-                amount = words[place + 1] if form == WIDE_FORM else words[place] & _LOWER_HALF
-                if wanted < amount:
+                amount = words[position + 1] if form == WIDE_FORM else words[position] & _LOWER_HALF
+                if target < amount:
                     break
-                wanted -= amount
-                place += step
-            rows[row] = np.int64(words[place] if form == WIDE_FORM else words[place] >> _HALF)
+                target -= amount
+                position += step
+            rows[row] = np.int64(words[position] if form == WIDE_FORM else words[position] >> _HALF)
     return -1

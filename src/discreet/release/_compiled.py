@@ -49,22 +49,22 @@ _ONE, _TOP = np.uint64(1), np.uint64(1 << 63)
 def _quotient_digit(high: Any, low: Any, upper: Any, lower: Any) -> Any:
     """One digit (32 bits) of (high, low) divided by (upper, lower), whose first bit is set: an estimate, corrected."""
     guess = high // upper
-    left = high - guess * upper
-    while guess >= _BASE or guess * lower > (left << _HALF) + low:
+    remainder = high - guess * upper
+    while guess >= _BASE or guess * lower > (remainder << _HALF) + low:
         guess -= _ONE
-        left += upper
-        if left >= _BASE:
+        remainder += upper
+        if remainder >= _BASE:
             break
     return guess
 
 
 @kernel()
-def _wide_product(one: Any, other: Any) -> Any:
+def _wide_product(a: Any, b: Any) -> Any:
     """The upper and lower 64 bits of a product."""
-    bottom = (one & _MASK) * (other & _MASK)
-    cross = (one >> _HALF) * (other & _MASK) + (bottom >> _HALF)
-    middle = (one & _MASK) * (other >> _HALF) + (cross & _MASK)
-    high = (one >> _HALF) * (other >> _HALF) + (cross >> _HALF) + (middle >> _HALF)
+    bottom = (a & _MASK) * (b & _MASK)
+    cross = (a >> _HALF) * (b & _MASK) + (bottom >> _HALF)
+    middle = (a & _MASK) * (b >> _HALF) + (cross & _MASK)
+    high = (a >> _HALF) * (b >> _HALF) + (cross >> _HALF) + (middle >> _HALF)
     return high, (middle << _HALF) | (bottom & _MASK)
 
 
@@ -93,8 +93,8 @@ def multiply_and_divide(a: Any, b: Any, c: Any) -> Any:
         low <<= shift
     upper, lower = divisor >> _HALF, divisor & _MASK
     first = _quotient_digit(high, low >> _HALF, upper, lower)
-    left = (high << _HALF) + (low >> _HALF) - first * divisor
-    return np.int64((first << _HALF) + _quotient_digit(left, low & _MASK, upper, lower))
+    remainder = (high << _HALF) + (low >> _HALF) - first * divisor
+    return np.int64((first << _HALF) + _quotient_digit(remainder, low & _MASK, upper, lower))
 
 
 Floats = NDArray[np.float64]
@@ -106,9 +106,9 @@ _BLOCK = 1 << _BLOCK_BITS
 
 
 @kernel(error_model="numpy")
-def scale_mass_over_reference(mass: float, steep: float) -> Any:
+def scale_mass_over_reference(mass: float, scaled_slope: float) -> Any:
     """A mass times the slope, with infinity times 0 = 0; a negligible mass counts as 0."""
-    return 0.0 if mass <= NEGLIGIBLE else (mass * steep if steep != np.inf else _TOTAL)
+    return 0.0 if mass <= NEGLIGIBLE else (mass * scaled_slope if scaled_slope != np.inf else _TOTAL)
 
 
 @kernel(error_model="numpy")
@@ -120,48 +120,48 @@ def excess_over_lower_bound(value: float, low: Any, high: Any) -> Any:
     return np.int64(min(max(np.float64(low), value), np.float64(high))) - low  # in this order NaN gives L
 
 
-def _scale_mass_by_slope(mass: float, steep: float, floors: Any) -> Any:
+def _scale_mass_by_slope(mass: float, scaled_slope: float, floors: Any) -> Any:
     """A mass times the slope, with infinity times 0 = 0; over a reference that is not uniform a negligible mass counts as 0."""
     raise TypeError("_scale_mass_by_slope is called from compiled code")
 
 
 @overload(_scale_mass_by_slope, inline="always")
-def _choose_mass_scaling(mass: float, steep: float, floors: Any) -> Any:
-    def scale_over_uniform(mass: float, steep: float, floors: Any) -> Any:
-        return mass * steep if steep != np.inf else (_TOTAL if mass > NEGLIGIBLE else 0.0)
+def _choose_mass_scaling(mass: float, scaled_slope: float, floors: Any) -> Any:
+    def scale_over_uniform(mass: float, scaled_slope: float, floors: Any) -> Any:
+        return mass * scaled_slope if scaled_slope != np.inf else (_TOTAL if mass > NEGLIGIBLE else 0.0)
 
-    def scale_over_reference(mass: float, steep: float, floors: Any) -> Any:
-        return scale_mass_over_reference(mass, steep)
+    def scale_over_reference(mass: float, scaled_slope: float, floors: Any) -> Any:
+        return scale_mass_over_reference(mass, scaled_slope)
 
     return scale_over_reference if isinstance(floors, types.Array) else scale_over_uniform
 
 
 @kernel(error_model="numpy")
 def _outcome_excess_over_lower_bound(
-    p: Any, place: int, steep: float, lift: float, floors: Any, lower: Any, upper: Any
+    p: Any, outcome: int, scaled_slope: float, lift: float, floors: Any, lower: Any, upper: Any
 ) -> Any:
     """E_x before it is cut off: the affine law in units of 2^-62, clipped to [L, U], rounded down, less L."""
-    value = _scale_mass_by_slope(p[place], steep, floors) + lift * bound_at(floors, place) * _TOTAL
-    return excess_over_lower_bound(value, bound_at(lower, place), bound_at(upper, place))
+    value = _scale_mass_by_slope(p[outcome], scaled_slope, floors) + lift * bound_at(floors, outcome) * _TOTAL
+    return excess_over_lower_bound(value, bound_at(lower, outcome), bound_at(upper, outcome))
 
 
 @kernel(error_model="numpy")
 def _sum_excess_of_block(
-    p: Any, start: int, stop: int, steep: float, lift: float, floors: Any, lower: Any, upper: Any
+    p: Any, start: int, stop: int, scaled_slope: float, lift: float, floors: Any, lower: Any, upper: Any
 ) -> tuple[int, bool]:
     """The excess of a block of at most `_BLOCK` outcomes, and whether it is small enough for the sum to be exact (63 bits suffice)."""
-    whole = 0
-    parts = 0
-    for place in range(start, stop):
-        excess = _outcome_excess_over_lower_bound(p, place, steep, lift, floors, lower, upper)
-        whole += excess
-        parts += excess >> _BLOCK_BITS
-    return whole, parts < 1 << (BITS - _BLOCK_BITS)
+    excess_total = 0
+    high_parts = 0
+    for outcome in range(start, stop):
+        excess = _outcome_excess_over_lower_bound(p, outcome, scaled_slope, lift, floors, lower, upper)
+        excess_total += excess
+        high_parts += excess >> _BLOCK_BITS
+    return excess_total, high_parts < 1 << (BITS - _BLOCK_BITS)
 
 
 @kernel(error_model="numpy")
 def _locate_outcome_in_excess(
-    p: Any, steep: float, lift: float, floors: Any, lower: Any, upper: Any, rest: int
+    p: Any, scaled_slope: float, lift: float, floors: Any, lower: Any, upper: Any, rest: int
 ) -> tuple[int, int]:
     """(the outcome of the integer `rest`, 0) if it falls in the excess; else (-1, the remaining part of `rest`).
 
@@ -169,15 +169,15 @@ def _locate_outcome_in_excess(
     """
     start = 0
     while p.size - start > _BLOCK:
-        whole, fits = _sum_excess_of_block(p, start, start + _BLOCK, steep, lift, floors, lower, upper)
-        if not fits or whole > rest:
+        block_excess, fits = _sum_excess_of_block(p, start, start + _BLOCK, scaled_slope, lift, floors, lower, upper)
+        if not fits or block_excess > rest:
             break
-        rest -= whole
+        rest -= block_excess
         start += _BLOCK
-    for place in range(start, p.size):
-        rest -= _outcome_excess_over_lower_bound(p, place, steep, lift, floors, lower, upper)
+    for outcome in range(start, p.size):
+        rest -= _outcome_excess_over_lower_bound(p, outcome, scaled_slope, lift, floors, lower, upper)
         if rest < 0:
-            return place, 0
+            return outcome, 0
     return -1, rest
 
 
@@ -195,60 +195,58 @@ def _choose_finder_beyond_shared_part(
     def find_over_uniform(
         p: Any, slope: float, lift: float, floors: Any, lower: Any, upper: Any, shared: Any, sizes: Any, rest: Any
     ) -> Any:
-        steep = slope * _TOTAL
-        found, rest = _locate_outcome_in_excess(p, steep, lift, floors, lower, upper, rest)
-        if found >= 0:
-            return found
-        for place in range(p.size):
-            rest -= upper - lower - _outcome_excess_over_lower_bound(p, place, steep, lift, floors, lower, upper)
+        scaled_slope = slope * _TOTAL
+        outcome, rest = _locate_outcome_in_excess(p, scaled_slope, lift, floors, lower, upper, rest)
+        if outcome >= 0:
+            return outcome
+        for x in range(p.size):
+            rest -= upper - lower - _outcome_excess_over_lower_bound(p, x, scaled_slope, lift, floors, lower, upper)
             if rest < 0:
-                return place
+                return x
         return -1  # unreachable: the lattice was built with sum U >= 2^62
 
     def find_over_reference(
         p: Any, slope: float, lift: float, floors: Any, lower: Any, upper: Any, shared: Any, sizes: Any, rest: Any
     ) -> Any:
-        steep = slope * _TOTAL
-        portioning = steep == np.inf or lift == 0.0
+        scaled_slope = slope * _TOTAL
+        portioning = scaled_slope == np.inf or lift == 0.0
         lift = 0.0 if portioning else lift
-        found, left = _locate_outcome_in_excess(p, steep, lift, floors, lower, upper, rest)
-        if found >= 0:
-            return found
-        whole, limit = 0, 0
+        outcome, remainder = _locate_outcome_in_excess(p, scaled_slope, lift, floors, lower, upper, rest)
+        if outcome >= 0:
+            return outcome
+        size_total, limit = 0, 0
         if portioning:
-            for place in range(p.size):
-                whole += sizes[place] if p[place] <= NEGLIGIBLE else 0
+            for x in range(p.size):
+                size_total += sizes[x] if p[x] <= NEGLIGIBLE else 0
             available = np.int64(_WHOLE - shared)
-            limit = min(available - (rest - left), multiply_and_divide(whole, available, _WHOLE))
-            if left < limit:
-                within = multiply_and_divide(left, whole, limit)
-                for place in range(p.size):
-                    within -= sizes[place] if p[place] <= NEGLIGIBLE else 0
-                    if within < 0:
-                        return place
-        left -= limit
-        after, given = whole, 0
-        for place in range(p.size):
+            limit = min(available - (rest - remainder), multiply_and_divide(size_total, available, _WHOLE))
+            if remainder < limit:
+                target = multiply_and_divide(remainder, size_total, limit)
+                for x in range(p.size):
+                    target -= sizes[x] if p[x] <= NEGLIGIBLE else 0
+                    if target < 0:
+                        return x
+        remainder -= limit
+        sizes_after, start = size_total, 0
+        for x in range(p.size):
             room = (
-                upper[place]
-                - lower[place]
-                - _outcome_excess_over_lower_bound(p, place, steep, lift, floors, lower, upper)
+                upper[x] - lower[x] - _outcome_excess_over_lower_bound(p, x, scaled_slope, lift, floors, lower, upper)
             )
-            if limit > 0 and p[place] <= NEGLIGIBLE:
-                after -= sizes[place]
-                end = limit - multiply_and_divide(after, limit, whole)
-                room -= end - given
-                given = end
-            left -= room
-            if left < 0:
-                return place
+            if limit > 0 and p[x] <= NEGLIGIBLE:
+                sizes_after -= sizes[x]
+                end = limit - multiply_and_divide(sizes_after, limit, size_total)
+                room -= end - start
+                start = end
+            remainder -= room
+            if remainder < 0:
+                return x
         return -1  # unreachable: the lattice was built with sum U >= 2^62
 
     return find_over_reference if isinstance(lower, types.Array) else find_over_uniform
 
 
 def _solve_slope_and_lift(
-    p: Any, seen: tuple[int, float, float], floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any
+    p: Any, support: tuple[int, float, float], floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any
 ) -> Any:
     """(slope, lift) of one row that `support_size_and_mass_above` has checked."""
     raise TypeError("_solve_slope_and_lift is called from compiled code")
@@ -256,29 +254,29 @@ def _solve_slope_and_lift(
 
 @overload(_solve_slope_and_lift)
 def _choose_slope_and_lift_solver(
-    p: Any, seen: tuple[int, float, float], floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any
+    p: Any, support: tuple[int, float, float], floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any
 ) -> Any:
     def solve_over_uniform(
-        p: Any, seen: tuple[int, float, float], floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any
+        p: Any, support: tuple[int, float, float], floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any
     ) -> Any:
-        return solve_slope_and_lift(p, seen, floors, ceilings)
+        return solve_slope_and_lift(p, support, floors, ceilings)
 
     def solve_over_reference(
-        p: Any, seen: tuple[int, float, float], floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any
+        p: Any, support: tuple[int, float, float], floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any
     ) -> Any:
-        held = seen[0]
-        mass, low, high = np.empty(held), np.empty(held), np.empty(held)
-        filled, unheld, room = 0, np.int64(shared), np.int64(_WHOLE - shared)
-        for place in range(p.size):
-            if p[place] > NEGLIGIBLE and filled < held:
+        support_size = support[0]
+        mass, low, high = np.empty(support_size), np.empty(support_size), np.empty(support_size)
+        position, outside_floor, room = 0, np.int64(shared), np.int64(_WHOLE - shared)
+        for x in range(p.size):
+            if p[x] > NEGLIGIBLE and position < support_size:
                 if room >= 0:  # once negative it stays so
-                    room -= upper[place] - lower[place]
-                mass[filled], low[filled], high[filled] = p[place], floors[place], ceilings[place]
-                filled += 1
-                unheld -= lower[place]
+                    room -= upper[x] - lower[x]
+                mass[position], low[position], high[position] = p[x], floors[x], ceilings[x]
+                position += 1
+                outside_floor -= lower[x]
         if room >= 0:  # all held outcomes fit at their ceilings: no slope exists
             return np.inf, 0.0
-        return solve_slope_and_lift_on_support(mass, np.float64(unheld) / _TOTAL, low, high)
+        return solve_slope_and_lift_on_support(mass, np.float64(outside_floor) / _TOTAL, low, high)
 
     return solve_over_reference if isinstance(lower, types.Array) else solve_over_uniform
 
@@ -301,18 +299,18 @@ def _store_outcomes_of_rows(
 ) -> int:
     for row in range(len(laws)):
         p = laws[row]
-        seen = support_size_and_mass_above(p, floors)
-        if seen[0] == 0:
+        support = support_size_and_mass_above(p, floors)
+        if support[0] == 0:
             return row
         if uniform[row] >= shared:
             if projecting:
-                steep, raised = _solve_slope_and_lift(p, seen, floors, ceilings, lower, upper, shared)
+                row_slope, row_lift = _solve_slope_and_lift(p, support, floors, ceilings, lower, upper, shared)
                 if row < len(slope):
-                    slope[row], lift[row] = steep, raised
+                    slope[row], lift[row] = row_slope, row_lift
             else:
-                steep, raised = slope[row], lift[row]
+                row_slope, row_lift = slope[row], lift[row]
             out[row] = _outcome_beyond_shared_part(
-                p, steep, raised, floors, lower, upper, shared, sizes, uniform[row] - shared
+                p, row_slope, row_lift, floors, lower, upper, shared, sizes, uniform[row] - shared
             )
         elif edges.size:
             out[row] = np.searchsorted(edges, uniform[row], side="right")
@@ -341,15 +339,15 @@ def store_outcomes_of_laws(
     return run_on_row_slices(draw_row_slice, len(laws), laws.size)
 
 
-def _prefetch(typing: Any, line: Any, place: Any) -> Any:
-    """Prefetch line[place]. Any place is allowed: the processor ignores a hint about invalid memory."""
+def _prefetch(typing: Any, line: Any, index: Any) -> Any:
+    """Prefetch line[index]. Any index is allowed: the processor ignores a hint about invalid memory."""
 
     def emit_prefetch_code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, values[0])
-        where = builder.bitcast(builder.gep(array.data, [values[1]]), ir.IntType(8).as_pointer())
-        kind = ir.FunctionType(ir.VoidType(), [where.type, *[ir.IntType(32)] * 3])
-        hint = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        builder.call(hint, [where, *(ir.Constant(ir.IntType(32), number) for number in (0, 3, 1))])
+        address = builder.bitcast(builder.gep(array.data, [values[1]]), ir.IntType(8).as_pointer())
+        hint_type = ir.FunctionType(ir.VoidType(), [address.type, *[ir.IntType(32)] * 3])
+        hint = cgutils.get_or_insert_function(builder.module, hint_type, "llvm.prefetch.p0")
+        builder.call(hint, [address, *(ir.Constant(ir.IntType(32), number) for number in (0, 3, 1))])
         return context.get_dummy_value()
 
     return types.void(line, types.intp), emit_prefetch_code
@@ -364,11 +362,11 @@ _HIGHEST = 1 << 31  # room in units of 2^31 that exceeds every request
 
 
 @kernel()
-def last_place_not_above(sums: Any, wanted: Any, low: Any, high: Any) -> Any:
-    """The last place in low..high - 1 where an increasing sum is at most `wanted`; low if there is none."""
+def last_index_not_above(sums: Any, target: Any, low: Any, high: Any) -> Any:
+    """The last place in low..high - 1 where an increasing sum is at most `target`; low if there is none."""
     while high - low > 1:
         middle = (low + high) >> 1
-        if sums[middle] <= wanted:
+        if sums[middle] <= target:
             low = middle
         else:
             high = middle
@@ -376,48 +374,48 @@ def last_place_not_above(sums: Any, wanted: Any, low: Any, high: Any) -> Any:
 
 
 @kernel()
-def _search_sums_by_guide(sums: Any, guide: Any, shift: Any, wanted: Any) -> Any:
-    """The last place where a sum is at most `wanted`, by its guide."""
-    step = wanted >> shift
-    return last_place_not_above(sums, wanted, np.int64(guide[step]), guide[step + 1] + 1)
+def _search_sums_by_guide(sums: Any, guide: Any, shift: Any, target: Any) -> Any:
+    """The last place where a sum is at most `target`, by its guide."""
+    step = target >> shift
+    return last_index_not_above(sums, target, np.int64(guide[step]), guide[step + 1] + 1)
 
 
 @kernel()
 def prefetch_rows_of_held_outcomes(plan: Any, outcomes: Any) -> None:
     """Prefetch the table rows of held outcomes."""
-    for place in range(outcomes.size):
-        prefetch(plan.held, np.int64(outcomes[place]) * ROW)
+    for index in range(outcomes.size):
+        prefetch(plan.held, np.int64(outcomes[index]) * ROW)
 
 
 @kernel()
-def store_places_of_value(kind: Any, found: Any, numbers: Any) -> Any:
-    """Fill `numbers` with the places where `found` is `kind`, without branches; returns how many."""
+def store_indices_of_value(kind: Any, values: Any, numbers: Any) -> Any:
+    """Fill `numbers` with the indices where `values` is `kind`, without branches; returns how many."""
     count = 0
-    for place in range(found.size):
-        numbers[count] = place
-        count += found[place] == kind
+    for index in range(values.size):
+        numbers[count] = index
+        count += values[index] == kind
     return count
 
 
 @kernel()
 def _find_batch_outcomes_in_sums(
-    sums: Any, guide: Any, shift: Any, kind: Any, found: Any, wanted: Any, numbers: Any
+    sums: Any, guide: Any, shift: Any, kind: Any, outcomes: Any, targets: Any, numbers: Any
 ) -> None:
-    count = store_places_of_value(kind, found, numbers)
+    count = store_indices_of_value(kind, outcomes, numbers)
     for number in range(count):
-        prefetch(guide, wanted[numbers[number]] >> shift)
+        prefetch(guide, targets[numbers[number]] >> shift)
     for number in range(count):
-        prefetch(sums, np.int64(guide[wanted[numbers[number]] >> shift]))
+        prefetch(sums, np.int64(guide[targets[numbers[number]] >> shift]))
     for number in range(count):
-        place = numbers[number]
-        found[place] = _search_sums_by_guide(sums, guide, shift, wanted[place])
+        index = numbers[number]
+        outcomes[index] = _search_sums_by_guide(sums, guide, shift, targets[index])
 
 
 @kernel()
-def find_missing_outcomes_of_batch(plan: Any, found: Any, wanted: Any, numbers: Any) -> None:
+def find_missing_outcomes_of_batch(plan: Any, outcomes: Any, targets: Any, numbers: Any) -> None:
     """Find the missing outcomes of a batch: prefetch the guides, then the sums, then search."""
-    _find_batch_outcomes_in_sums(plan.edges, plan.edge_guide, plan.shift, IN_EDGES, found, wanted, numbers)
-    _find_batch_outcomes_in_sums(plan.portions, plan.portion_guide, plan.shift, IN_PORTIONS, found, wanted, numbers)
+    _find_batch_outcomes_in_sums(plan.edges, plan.edge_guide, plan.shift, IN_EDGES, outcomes, targets, numbers)
+    _find_batch_outcomes_in_sums(plan.portions, plan.portion_guide, plan.shift, IN_PORTIONS, outcomes, targets, numbers)
 
 
 @kernel()
@@ -430,101 +428,105 @@ def _total_room_of_outcomes(plan: Any, first: Any, last: Any) -> Any:
 
 
 @kernel()
-def _add_held_portions_to_place(plan: Any, outcomes: Any, wanted: Any) -> Any:
+def _position_in_all_portions(plan: Any, outcomes: Any, target: Any) -> Any:
     """The place in the running sum of S, from a place in the sum without held outcomes."""
-    for place in range(outcomes.size):
-        held = np.int64(outcomes[place])
-        if wanted < plan.held[held, BEFORE]:
+    for index in range(outcomes.size):
+        outcome = np.int64(outcomes[index])
+        if target < plan.held[outcome, BEFORE]:
             break
-        wanted += plan.held[held, SIZE]
-    return wanted
+        target += plan.held[outcome, SIZE]
+    return target
 
 
 @kernel()
-def _outcome_in_remaining_room(plan: Any, outcomes: Any, own: Any, whole: Any, limit: Any, rest: Any) -> Any:
+def _outcome_in_remaining_room(plan: Any, outcomes: Any, excesses: Any, size_total: Any, limit: Any, rest: Any) -> Any:
     """The outcome of `rest` in the room that excess and portions have left."""
     first: Any = 0
     before: Any = 0  # S of held outcomes so far
-    given: Any = 0  # portions so far
-    for place in range(outcomes.size + 1):
-        held = np.int64(outcomes[place]) if place < outcomes.size else plan.size
-        end = limit - multiply_and_divide(whole - (plan.portions[held] - before), limit, whole)
-        gap = _total_room_of_outcomes(plan, first, held) - (end - given)
+    start: Any = 0  # portions so far
+    for index in range(outcomes.size + 1):
+        outcome = np.int64(outcomes[index]) if index < outcomes.size else plan.size
+        end = limit - multiply_and_divide(size_total - (plan.portions[outcome] - before), limit, size_total)
+        gap = _total_room_of_outcomes(plan, first, outcome) - (end - start)
         if rest < gap:
-            low, high = first, held
+            low, high = first, outcome
             while high - low > 1:
                 middle = (low + high) >> 1
-                there = limit - multiply_and_divide(whole - (plan.portions[middle] - before), limit, whole)
-                if _total_room_of_outcomes(plan, first, middle) - (there - given) <= rest:
+                middle_end = limit - multiply_and_divide(
+                    size_total - (plan.portions[middle] - before), limit, size_total
+                )
+                if _total_room_of_outcomes(plan, first, middle) - (middle_end - start) <= rest:
                     low = middle
                 else:
                     high = middle
             return low
         rest -= gap
-        if place < outcomes.size:
-            left = plan.held[held, UPPER] - plan.held[held, LOWER] - own[place]
-            if rest < left:
-                return held
-            rest -= left
-            before += plan.held[held, SIZE]
-            given, first = end, held + 1
+        if index < outcomes.size:
+            room = plan.held[outcome, UPPER] - plan.held[outcome, LOWER] - excesses[index]
+            if rest < room:
+                return outcome
+            rest -= room
+            before += plan.held[outcome, SIZE]
+            start, first = end, outcome + 1
     return np.int64(-1)  # unreachable: the lattice was built with sum U >= 2^62
 
 
 @kernel()
 def _store_excesses_of_held_outcomes(
-    plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, unheld: Any
+    plan: Any, outcomes: Any, masses: Any, excesses: Any, low: Any, high: Any, outside_floor: Any
 ) -> None:
-    """Fill `own` with the excess of every held outcome, `low` and `high` with its bounds."""
-    for place in range(outcomes.size):
-        low[place], high[place] = plan.bounds[outcomes[place], FLOOR], plan.bounds[outcomes[place], CEILING]
-    steep = solve_slope_and_lift_on_support(masses, unheld, low, high)[0] * _TOTAL
-    for place in range(outcomes.size):
-        held = outcomes[place]
-        value = scale_mass_over_reference(masses[place], steep)
-        own[place] = excess_over_lower_bound(value, plan.held[held, LOWER], plan.held[held, UPPER])
+    """Fill `excesses` with the excess of every held outcome, `low` and `high` with its bounds."""
+    for index in range(outcomes.size):
+        low[index], high[index] = plan.bounds[outcomes[index], FLOOR], plan.bounds[outcomes[index], CEILING]
+    scaled_slope = solve_slope_and_lift_on_support(masses, outside_floor, low, high)[0] * _TOTAL
+    for index in range(outcomes.size):
+        outcome = outcomes[index]
+        value = scale_mass_over_reference(masses[index], scaled_slope)
+        excesses[index] = excess_over_lower_bound(value, plan.held[outcome, LOWER], plan.held[outcome, UPPER])
 
 
 @kernel()
-def outcome_by_reference_plan(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
-    """The outcome of a uniform integer, for a client with `masses` at `outcomes` (`own` is scratch)."""
+def outcome_by_reference_plan(plan: Any, outcomes: Any, masses: Any, excesses: Any, uniform: Any) -> Any:
+    """The outcome of a uniform integer, for a client with `masses` at `outcomes` (`excesses` is scratch)."""
     low, high = np.empty(outcomes.size), np.empty(outcomes.size)
-    found, wanted = locate_outcome_by_reference_plan(plan, outcomes, masses, own, low, high, uniform)
-    if found == IN_EDGES:
-        return _search_sums_by_guide(plan.edges, plan.edge_guide, plan.shift, wanted)
-    if found == IN_PORTIONS:
-        return _search_sums_by_guide(plan.portions, plan.portion_guide, plan.shift, wanted)
-    return found
+    outcome, target = locate_outcome_by_reference_plan(plan, outcomes, masses, excesses, low, high, uniform)
+    if outcome == IN_EDGES:
+        return _search_sums_by_guide(plan.edges, plan.edge_guide, plan.shift, target)
+    if outcome == IN_PORTIONS:
+        return _search_sums_by_guide(plan.portions, plan.portion_guide, plan.shift, target)
+    return outcome
 
 
 @kernel()
 def locate_outcome_by_reference_plan(
-    plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any
+    plan: Any, outcomes: Any, masses: Any, excesses: Any, low: Any, high: Any, uniform: Any
 ) -> Any:
-    """(the outcome, 0), or (the sum to be searched, the value to be found there). `own`, `low`, `high` are scratch."""
+    """(the outcome, 0), or (the sum to be searched, the value to be found there). `excesses`, `low`, `high` are scratch."""
     shared = plan.edges[plan.size]
     if uniform < shared:
         return np.int64(IN_EDGES), uniform
     rest = uniform - shared
     available = _WHOLE - shared
-    whole = plan.portions[plan.size]
-    room, unheld = available, shared
-    for place in range(outcomes.size):
-        held = np.int64(outcomes[place])
-        own[place] = plan.held[held, UPPER] - plan.held[held, LOWER]
+    size_total = plan.portions[plan.size]
+    room, outside_floor = available, shared
+    for index in range(outcomes.size):
+        outcome = np.int64(outcomes[index])
+        excesses[index] = plan.held[outcome, UPPER] - plan.held[outcome, LOWER]
         if room >= 0:  # once negative it stays so
-            room -= own[place]
-        unheld -= plan.held[held, LOWER]
-        whole -= plan.held[held, SIZE]
+            room -= excesses[index]
+        outside_floor -= plan.held[outcome, LOWER]
+        size_total -= plan.held[outcome, SIZE]
     if room < 0:  # else all held outcomes fit at their ceilings, and no slope exists
-        _store_excesses_of_held_outcomes(plan, outcomes, masses, own, low, high, np.float64(unheld) / _TOTAL)
-    for place in range(outcomes.size):
-        if rest < own[place]:
-            return np.int64(outcomes[place]), np.int64(0)
-        rest -= own[place]
-    limit = min(available - (uniform - shared - rest), multiply_and_divide_by_total(whole, available))
-    if rest < limit:
-        return np.int64(IN_PORTIONS), _add_held_portions_to_place(
-            plan, outcomes, multiply_and_divide(rest, whole, limit)
+        _store_excesses_of_held_outcomes(
+            plan, outcomes, masses, excesses, low, high, np.float64(outside_floor) / _TOTAL
         )
-    return np.int64(_outcome_in_remaining_room(plan, outcomes, own, whole, limit, rest - limit)), np.int64(0)
+    for index in range(outcomes.size):
+        if rest < excesses[index]:
+            return np.int64(outcomes[index]), np.int64(0)
+        rest -= excesses[index]
+    limit = min(available - (uniform - shared - rest), multiply_and_divide_by_total(size_total, available))
+    if rest < limit:
+        return np.int64(IN_PORTIONS), _position_in_all_portions(
+            plan, outcomes, multiply_and_divide(rest, size_total, limit)
+        )
+    return np.int64(_outcome_in_remaining_room(plan, outcomes, excesses, size_total, limit, rest - limit)), np.int64(0)

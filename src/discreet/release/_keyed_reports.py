@@ -1,7 +1,7 @@
 """Keyed words and reports in numba: BLAKE2b, the report of a client from its law and its key, and counts of reports.
 
 BLAKE2b [RFC 7693] is for messages of whole 64-bit words under one key. The key fills the first block of every message, so the state after it
-is computed once for a run (`keyed_state`). A client of up to fourteen distinct values then costs a single compression.
+is computed once for a run (`keyed_hash_state`). A client of up to fourteen distinct values then costs a single compression.
 
 The families of blocks, and what a report says of its block, are those of `discreet.mechanisms._reports._blocks`, number for number. All
 families share one type of plan, so that one compiled function draws from each.
@@ -100,14 +100,14 @@ def compress_block(state: Any, words: Any, first: Any, so_far: Any, last: bool) 
 def absorb_message(state: Any, words: Any, number: int) -> None:
     """Absorb the first `number` >= 1 words into a keyed state. `words` has room up to the end of the last block."""
     blocks = (number + BLOCK - 1) // BLOCK
-    for place in range(number, BLOCK * blocks):
-        words[place] = 0
+    for position in range(number, BLOCK * blocks):
+        words[position] = 0
     for block in range(blocks - 1):
         compress_block(state, words, np.uintp(BLOCK * block), np.uint64(8 * BLOCK * (block + 2)), False)
     compress_block(state, words, np.uintp(BLOCK * (blocks - 1)), np.uint64(8 * (BLOCK + number)), True)
 
 
-def keyed_state(key: bytes, person: bytes, digest_size: int) -> NDArray[np.uint64]:
+def keyed_hash_state(key: bytes, person: bytes, digest_size: int) -> NDArray[np.uint64]:
     """The state after the key's block, ready for a non-empty message."""
     parameters = struct.pack("<BBBB28x16s16s", digest_size, len(key), 1, 1, b"", person)
     state: NDArray[np.uint64] = _INITIAL ^ np.frombuffer(parameters, dtype="<u8")
@@ -116,7 +116,6 @@ def keyed_state(key: bytes, person: bytes, digest_size: int) -> NDArray[np.uint6
     return state
 
 
-_TOTAL = TOTAL
 _SPARE_BITS = np.uint64(64 - BITS)
 _HALF, _LOWER_HALF = np.uint64(32), np.uint64(0xFFFFFFFF)
 _ONE, _NONE = np.uint64(1), np.uint64(0)
@@ -125,56 +124,62 @@ _ADDED = np.uint16(1)
 
 @kernel()
 def draw_report_of_law(
-    plan: Any, keyed: Any, words: Any, used: int, number: int, form: int, message: Any, state: Any
+    plan: Any, keyed: Any, words: Any, offset: int, number: int, form: int, message: Any, state: Any
 ) -> Any:
     """(whether the client has at most 2^62 records, its report): as `ReportSampler.release_keyed`, word for word.
 
     `words` are those of its canonical input, and `message` the same memory with room for one more in front.
     """
-    length, step = used + number * (2 if form == WIDE_FORM else 1), 2 if form == WIDE_FORM else 1
+    length, step = offset + number * (2 if form == WIDE_FORM else 1), 2 if form == WIDE_FORM else 1
     total = np.uint64(0)
-    for place in range(used, length, step):
-        total += words[place + 1] if form == WIDE_FORM else words[place] & _LOWER_HALF
-    if total > np.uint64(_TOTAL):
+    for position in range(offset, length, step):
+        total += words[position + 1] if form == WIDE_FORM else words[position] & _LOWER_HALF
+    if total > np.uint64(TOTAL):
         return False, np.uint64(0)
     hash_message_to_report_words(keyed, message, length + 1, 0, state)
-    taken, turn = 1, 0
+    next_word, turn = 1, 0
     if np.int64(state[0] >> _SPARE_BITS) < plan.uniform_weight or not total:
-        rank, taken, turn = _next_integer_below(np.uint64(plan.blocks), keyed, message, length + 1, state, taken, turn)
+        rank, next_word, turn = _next_integer_below(
+            np.uint64(plan.blocks), keyed, message, length + 1, state, next_word, turn
+        )
         return True, report_of_rank(plan, rank)
-    wanted, taken, turn = _next_integer_below(total, keyed, message, length + 1, state, taken, turn)
-    outcome, place = np.uint64(0), used
+    target, next_word, turn = _next_integer_below(total, keyed, message, length + 1, state, next_word, turn)
+    outcome, position = np.uint64(0), offset
     while True:
-        outcome = words[place] if form == WIDE_FORM else words[place] >> _HALF
-        amount = words[place + 1] if form == WIDE_FORM else words[place] & _LOWER_HALF
-        if wanted < amount:
+        outcome = words[position] if form == WIDE_FORM else words[position] >> _HALF
+        amount = words[position + 1] if form == WIDE_FORM else words[position] & _LOWER_HALF
+        if target < amount:
             break
-        wanted -= amount
-        place += step
-    rank, taken, turn = _next_integer_below(np.uint64(plan.holding), keyed, message, length + 1, state, taken, turn)
+        target -= amount
+        position += step
+    rank, next_word, turn = _next_integer_below(
+        np.uint64(plan.holding), keyed, message, length + 1, state, next_word, turn
+    )
     return True, report_holding_outcome(plan, outcome, rank)
 
 
 @kernel()
-def _next_integer_below(bound: Any, keyed: Any, message: Any, length: int, state: Any, taken: int, turn: int) -> Any:
-    """(the next integer of a client's words that is uniform below a bound, the words taken of this hash, its number)."""
+def _next_integer_below(
+    bound: Any, keyed: Any, message: Any, length: int, state: Any, next_word: int, turn: int
+) -> Any:
+    """(the next integer of a client's words that is uniform below a bound, the words read of this hash, its number)."""
     while True:
-        if taken == WORDS:
-            taken, turn = 0, turn + 1
+        if next_word == WORDS:
+            next_word, turn = 0, turn + 1
             hash_message_to_report_words(keyed, message, length, turn, state)
-        word = state[taken] >> _SPARE_BITS
-        taken += 1
+        word = state[next_word] >> _SPARE_BITS
+        next_word += 1
         rest = word % bound
-        if word - rest <= np.uint64(_TOTAL) - bound:
-            return rest, taken, turn
+        if word - rest <= np.uint64(TOTAL) - bound:
+            return rest, next_word, turn
 
 
 @kernel()
 def hash_message_to_report_words(keyed: Any, message: Any, length: int, turn: int, state: Any) -> None:
     """Eight words of a client to `state`, from its message with room for their number in front."""
     message[0] = np.uint64(turn)
-    for place in range(8):
-        state[place] = keyed[8 + place]
+    for index in range(8):
+        state[index] = keyed[8 + index]
     absorb_message(state, message, length)
 
 
@@ -210,14 +215,14 @@ def report_holding_outcome(plan: Any, outcome: Any, rank: Any) -> Any:
 @kernel()
 def _subset_mask_of_rank(binomials: Any, rank: Any, members: int, size: int) -> Any:
     """The subset of a rank: from the largest outcome down, x belongs to it if the rank is at least C(x, members that are left)."""
-    mask, rest, left = _NONE, rank, np.uintp(members)
+    mask, rest, remaining = _NONE, rank, np.uintp(members)
     x = np.uintp(size)
-    while left and x:
+    while remaining and x:
         x -= np.uintp(1)
-        least = binomials[x, left]
+        least = binomials[x, remaining]
         belongs = rest >= least
         rest -= least if belongs else _NONE
-        left -= np.uintp(belongs)
+        remaining -= np.uintp(belongs)
         mask |= np.uint64(belongs) << np.uint64(x)
     return mask
 
@@ -228,8 +233,8 @@ def _rank_of_subset_with_outcome(binomials: Any, outcome: Any, rank: Any, member
     # the place of the outcome among the members that are not found yet, from the smallest
     total, order = (_NONE, np.uintp(members))
     high = np.uintp(binomials.shape[1])
-    for place in range(members - 1, 0, -1):
-        row, low = binomials[place], np.uintp(place - 1)
+    for member in range(members - 1, 0, -1):
+        row, low = binomials[member], np.uintp(member - 1)
         while high - low > np.uintp(1):  # the last whose coefficient is at most the rank
             middle = (low + high) >> np.uintp(1)
             if row[middle] <= rank:
@@ -238,7 +243,7 @@ def _rank_of_subset_with_outcome(binomials: Any, outcome: Any, rank: Any, member
                 high = middle
         rank -= row[low]
         if np.uint64(low) >= outcome:
-            total += binomials[place + 1, low + np.uintp(1)]
+            total += binomials[member + 1, low + np.uintp(1)]
             order -= np.uintp(1)
         else:
             total += row[low]

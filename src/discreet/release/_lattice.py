@@ -87,13 +87,13 @@ _MASK = (1 << _HALF) - 1
 
 def integer_portions_of_floors(floors: Floats, lower: Integers, upper: Integers, shared: int) -> Integers:
     """S: the floors in units that sum to at most 2^62, each reduced where its room requires it."""
-    whole = np.ldexp(floors, BITS - 1 - int(np.frexp(floors.max())[1])).astype(np.int64)
-    fine = product_rounded_down_and_capped(whole, Fraction(TOTAL, sum_without_overflow(whole)), TOTAL)
+    scaled_floors = np.ldexp(floors, BITS - 1 - int(np.frexp(floors.max())[1])).astype(np.int64)
+    sizes = product_rounded_down_and_capped(scaled_floors, Fraction(TOTAL, sum_without_overflow(scaled_floors)), TOTAL)
     rest = TOTAL - shared
     if rest == 0:
-        return fine
+        return sizes
     return np.minimum(
-        fine, product_rounded_down_and_capped(np.maximum(upper - lower - 1, 0), Fraction(TOTAL, rest), TOTAL)
+        sizes, product_rounded_down_and_capped(np.maximum(upper - lower - 1, 0), Fraction(TOTAL, rest), TOTAL)
     )
 
 
@@ -113,25 +113,25 @@ def sum_without_overflow(values: Integers) -> int:
 def divide_missing_units_by_portions(parts: Integers, missing: Integers, shared: int, bits: int = BITS + 1) -> Integers:
     """The part of each outcome in `missing` units (..., 1), fewer than 2^bits; `parts` (..., k) is S outside the support, else 0."""
     ends = np.cumsum(parts, axis=-1)
-    whole = ends[..., -1:]
-    limit = np.minimum(missing, multiply_and_divide_in_constant_time(whole, np.int64(TOTAL - shared), np.int64(TOTAL)))
-    given = limit - multiply_and_divide_in_constant_time(whole - ends, limit, np.maximum(whole, 1), bits)
-    return np.asarray(np.diff(given, axis=-1, prepend=np.int64(0)))
+    total = ends[..., -1:]
+    limit = np.minimum(missing, multiply_and_divide_in_constant_time(total, np.int64(TOTAL - shared), np.int64(TOTAL)))
+    portion_ends = limit - multiply_and_divide_in_constant_time(total - ends, limit, np.maximum(total, 1), bits)
+    return np.asarray(np.diff(portion_ends, axis=-1, prepend=np.int64(0)))
 
 
-def multiply_and_divide_in_constant_time(values: Integers, many: Any, whole: Any, bits: int = BITS + 1) -> Integers:
-    """floor(value * many / whole) for 0 <= value <= whole <= 2^62 and many < 2^bits, bit by bit: the same steps for all numbers."""
-    value, many, whole = (np.asarray(each).astype(np.uint64) for each in (values, many, whole))
-    quotient = np.zeros(np.broadcast(value, many, whole).shape, dtype=np.uint64)
-    left = np.zeros_like(quotient)  # below 3 whole, so below 2^64
-    one = np.uint64(1)
+def multiply_and_divide_in_constant_time(values: Integers, factor: Any, divisor: Any, bits: int = BITS + 1) -> Integers:
+    """floor(value * factor / divisor) for 0 <= value <= divisor <= 2^62 and factor < 2^bits, bit by bit: the same steps for all numbers."""
+    value, factor, divisor = (np.asarray(number).astype(np.uint64) for number in (values, factor, divisor))
+    quotient = np.zeros(np.broadcast(value, factor, divisor).shape, dtype=np.uint64)
+    remainder = np.zeros_like(quotient)  # below 3 divisor, so below 2^64
+    unit = np.uint64(1)
     for bit in range(bits - 1, -1, -1):
-        left = (left << one) + value * ((many >> np.uint64(bit)) & one)
-        quotient <<= one
+        remainder = (remainder << unit) + value * ((factor >> np.uint64(bit)) & unit)
+        quotient <<= unit
         for _ in range(2):
-            over = left >= whole
+            over = remainder >= divisor
             quotient += over
-            left -= whole * over
+            remainder -= divisor * over
     return quotient.astype(np.int64)
 
 
@@ -174,11 +174,11 @@ class Lattice:
         """
         if isinstance(privacy, Pure):
             return cls.of(box, privacy.epsilon)
-        widest = float(np.max(np.asarray(box.upper) / np.asarray(box.lower)))
+        box_ratio = float(np.max(np.asarray(box.upper) / np.asarray(box.lower)))
         for units in (0, *(1 << shift for shift in range(_INWARDS))):
-            ratio = 1 + (Fraction(widest) - 1) * (1 - Fraction(units, 1 << 52))
-            for raised in (1.0, 1.0 + units * 2.0**-52):
-                lattice = cls._nearest_lattice_within_ratio(box, ratio, raised=raised)
+            ratio = 1 + (Fraction(box_ratio) - 1) * (1 - Fraction(units, 1 << 52))
+            for lower_factor in (1.0, 1.0 + units * 2.0**-52):
+                lattice = cls._nearest_lattice_within_ratio(box, ratio, lower_factor=lower_factor)
                 if lattice is not None and lattice.keeps_privacy(privacy):
                     return lattice
         raise DiscreetError(
@@ -189,16 +189,16 @@ class Lattice:
 
     @classmethod
     def _nearest_lattice_within_ratio(
-        cls, box: Box, ratio: Fraction, *, raised: float | None = None
+        cls, box: Box, ratio: Fraction, *, lower_factor: float | None = None
     ) -> "Lattice | None":
-        """The integer box nearest to a box with upper <= ratio lower exactly, or None; `raised`: a factor that raises the lower bounds."""
+        """The integer box nearest to a box with upper <= ratio lower exactly, or None; `lower_factor` raises the lower bounds."""
         ceiling = np.ceil(np.asarray(box.upper) * TOTAL).astype(np.int64)
         for lower in _iterate_lower_bound_candidates(
-            np.asarray(box.lower) * TOTAL * (raised or 1.0), raised is not None or ratio > box.size
+            np.asarray(box.lower) * TOTAL * (lower_factor or 1.0), lower_factor is not None or ratio > box.size
         ):
             room = product_rounded_down_and_capped(np.atleast_1d(lower), ratio - 1, TOTAL).reshape(lower.shape)
-            widest = round_down_to_float_integers(lower + np.minimum(room, TOTAL - lower))
-            for upper in (np.clip(widest, lower, np.maximum(ceiling, lower)), widest):
+            largest_upper = round_down_to_float_integers(lower + np.minimum(room, TOTAL - lower))
+            for upper in (np.clip(largest_upper, lower, np.maximum(ceiling, lower)), largest_upper):
                 lattice = cls(box, _number_or_read_only_array(lower), _number_or_read_only_array(upper))
                 if lattice._bounds_allow_weights():
                     return lattice
@@ -244,11 +244,11 @@ class Lattice:
         """S, the sizes by which missing units are portioned out outside the support (empty for a uniform reference)."""
         if isinstance(self.lower, int):
             return np.empty(0, dtype=np.int64)
-        found = integer_portions_of_floors(
+        sizes = integer_portions_of_floors(
             np.asarray(self.box.lower), self.lower, np.asarray(self.upper), self.shared_total
         )
-        found.setflags(write=False)
-        return found
+        sizes.setflags(write=False)
+        return sizes
 
     def weight_parts(self, laws: Floats, slope: Floats, lift: NDArray[np.float64]) -> tuple[Integers, ...]:
         """The parts that every row adds to L, in the order in which integers fall on them.
@@ -257,37 +257,39 @@ class Lattice:
         exact.
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            steep = slope[:, None] * TOTAL
-            held = laws > NEGLIGIBLE
-            portioning = (steep == np.inf) | (lift[:, None] == 0.0)
+            scaled_slope = slope[:, None] * TOTAL
+            in_support = laws > NEGLIGIBLE
+            portioning = (scaled_slope == np.inf) | (lift[:, None] == 0.0)
             if isinstance(self.lower, int):
-                value = laws_times_slopes(laws, steep) + (lift[:, None] * np.asarray(self.box.lower)) * TOTAL
+                value = laws_times_slopes(laws, scaled_slope) + (lift[:, None] * np.asarray(self.box.lower)) * TOTAL
             else:
                 floor = (lift[:, None] * np.asarray(self.box.lower)) * TOTAL
-                value = np.where(held, laws * steep, 0.0) + np.where(portioning, 0.0, floor)
+                value = np.where(in_support, laws * scaled_slope, 0.0) + np.where(portioning, 0.0, floor)
         low, high = np.asarray(self.lower, dtype=np.float64), np.asarray(self.upper, dtype=np.float64)  # exact
-        wanted = np.fmin(np.fmax(low, value), high).astype(np.int64) - np.asarray(self.lower)  # NaN gives L
+        requests = np.fmin(np.fmax(low, value), high).astype(np.int64) - np.asarray(self.lower)  # NaN gives L
         room = TOTAL - self.shared_total
-        excess = np.empty_like(wanted)
+        excess = np.empty_like(requests)
         for row in range(len(laws)):
-            excess[row] = hand_out_units(wanted[row], room)
+            excess[row] = hand_out_units(requests[row], room)
         missing = room - excess.sum(axis=1)
         if isinstance(self.lower, int):
             return excess, self._missing_units_by_outcome(excess, missing)
         portion = np.zeros_like(excess)
         for bits, rows in ((16, missing < 1 << 16), (BITS + 1, missing >= 1 << 16)):
-            some = rows & portioning[:, 0]
-            if some.any():
-                parts = np.where(held[some], 0, self.portions)
-                portion[some] = divide_missing_units_by_portions(parts, missing[some, None], self.shared_total, bits)
+            portioned_rows = rows & portioning[:, 0]
+            if portioned_rows.any():
+                parts = np.where(in_support[portioned_rows], 0, self.portions)
+                portion[portioned_rows] = divide_missing_units_by_portions(
+                    parts, missing[portioned_rows, None], self.shared_total, bits
+                )
         return excess, portion, self._missing_units_by_outcome(excess + portion, missing - portion.sum(axis=1))
 
-    def _missing_units_by_outcome(self, given: Integers, missing: Integers) -> Integers:
+    def _missing_units_by_outcome(self, allotment: Integers, missing: Integers) -> Integers:
         """The missing units, for the outcomes that have room, in order."""
         capacity = np.asarray(self.upper) - np.asarray(self.lower)
-        fill = np.zeros_like(given)
+        fill = np.zeros_like(allotment)
         for row in np.flatnonzero(missing):
-            fill[row] = hand_out_units(capacity - given[row], int(missing[row]))
+            fill[row] = hand_out_units(capacity - allotment[row], int(missing[row]))
         return fill
 
     def weights(self, laws: Floats, slope: Floats, lift: Floats) -> Integers:
@@ -303,20 +305,20 @@ class Lattice:
     ) -> Integers:
         """The outcome of each uniform integer: the shared part first, then the other parts in their order."""
         uniform_reference = isinstance(self.lower, int)
-        picked = (
+        outcome_by_row = (
             uniform // self.lower if uniform_reference else np.searchsorted(self.shared_edges, uniform, side="right")
         )
-        own = np.flatnonzero(uniform >= self.shared_total)
-        parts = self.weight_parts(laws[own], slope[own], lift[own])
-        for place, row in enumerate(own):
+        late_rows = np.flatnonzero(uniform >= self.shared_total)
+        parts = self.weight_parts(laws[late_rows], slope[late_rows], lift[late_rows])
+        for index, row in enumerate(late_rows):
             rest = int(uniform[row]) - self.shared_total
             for part in parts:
-                ends = np.cumsum(part[place])
+                ends = np.cumsum(part[index])
                 if rest < ends[-1]:
-                    picked[row] = np.searchsorted(ends, rest, side="right")
+                    outcome_by_row[row] = np.searchsorted(ends, rest, side="right")
                     break
                 rest -= int(ends[-1])
-        return picked
+        return outcome_by_row
 
     shared = OldName("shared_total")
 
@@ -354,9 +356,9 @@ def round_down_to_float_integers(values: Integers) -> Integers:
     return np.asarray((values >> spare) << spare)
 
 
-def hand_out_units(wanted: Integers, available: int) -> Integers:
+def hand_out_units(requests: Integers, available: int) -> Integers:
     """The share of each outcome when `available` units are handed out in order, to each at most what it wants."""
-    capped = np.minimum(wanted, available)
+    capped = np.minimum(requests, available)
     if float(capped.sum(dtype=np.float64)) < 1.9 * TOTAL:  # the running sum fits 63 bits
         ends = np.minimum(np.cumsum(capped), available)
     else:
@@ -382,7 +384,7 @@ def outcomes(lattice: Lattice, laws: Floats, mixing: Affine | None, uniform: Int
     _refuse_wrong_draw_arguments(lattice, laws, mixing, dimensions=2)
     if not isinstance(uniform, np.ndarray) or uniform.dtype != np.int64 or uniform.shape != laws.shape[:1]:
         raise DiscreetError("uniform does not hold one 64-bit integer for each law; pass Randomness.integers(n)")
-    return _draw_outcomes_with_slopes_and_lifts(lattice, laws, mixing, uniform, keeping=mixing is not None)[0]
+    return _draw_outcomes_with_slopes_and_lifts(lattice, laws, mixing, uniform, keep_slopes=mixing is not None)[0]
 
 
 def weights(lattice: Lattice, laws: Floats, mixing: Affine | None) -> Integers:
@@ -418,16 +420,16 @@ def _refuse_wrong_draw_arguments(lattice: Lattice, laws: Floats, mixing: Affine 
 
 
 def _draw_outcomes_with_slopes_and_lifts(
-    lattice: Lattice, laws: Floats, mixing: Affine | None, uniform: Integers, *, keeping: bool = True
+    lattice: Lattice, laws: Floats, mixing: Affine | None, uniform: Integers, *, keep_slopes: bool = True
 ) -> tuple[Integers, Floats, Floats]:
-    """Outcomes, slopes and lifts (the latter empty unless `keeping`).
+    """Outcomes, slopes and lifts (the latter empty unless `keep_slopes`).
 
     A row that falls on the shared part is not solved; its slope is infinite.
     """
     laws = np.ascontiguousarray(laws)  # as the compiled code requires
-    kept = len(laws) if keeping else 0
-    slope = np.full(kept, np.inf if mixing is None else mixing.slope)
-    lift = np.full(kept, 0.0 if mixing is None else mixing.lift)
+    row_count = len(laws) if keep_slopes else 0
+    slope = np.full(row_count, np.inf if mixing is None else mixing.slope)
+    lift = np.full(row_count, 0.0 if mixing is None else mixing.lift)
     out = np.empty(len(laws), dtype=np.int64)
     compiled = should_use_compiled_code(estimated_numpy_seconds(laws.size))
     draw = (
@@ -457,12 +459,12 @@ def _store_outcomes_of_laws_in_numpy(
         bad = first_invalid_row(laws[rows])
         if bad >= 0:
             return int(rows.start) + bad
-        steep, raised = (
+        row_slopes, row_lifts = (
             _solve_projection_slopes_and_lifts(lattice, laws[rows]) if projecting else (slope[rows], lift[rows])
         )
         if slope.size:
-            slope[rows], lift[rows] = steep, raised
-        out[rows] = lattice.outcomes_of_integers(laws[rows], steep, raised, uniform[rows])
+            slope[rows], lift[rows] = row_slopes, row_lifts
+        out[rows] = lattice.outcomes_of_integers(laws[rows], row_slopes, row_lifts, uniform[rows])
     return -1
 
 
@@ -475,15 +477,17 @@ def _solve_projection_slopes_and_lifts(lattice: Lattice, laws: Floats) -> tuple[
     box = lattice.box
     if isinstance(lattice.lower, int):
         return solve_slopes_and_lifts(laws, box.lower, box.ceiling)
-    held = laws > NEGLIGIBLE
-    unheld = (lattice.shared_total - np.where(held, lattice.lower, 0).sum(axis=1)).astype(np.float64) / TOTAL
+    in_support = laws > NEGLIGIBLE
+    outside_floor = (lattice.shared_total - np.where(in_support, lattice.lower, 0).sum(axis=1)).astype(
+        np.float64
+    ) / TOTAL
     slope, lift = np.full(len(laws), np.inf), np.zeros(len(laws))
     rows = ~are_row_sums_at_most(
-        np.where(held, np.asarray(lattice.upper) - lattice.lower, 0), TOTAL - lattice.shared_total
+        np.where(in_support, np.asarray(lattice.upper) - lattice.lower, 0), TOTAL - lattice.shared_total
     )
     if rows.any():
         slope[rows], lift[rows] = solve_slopes_and_lifts_on_support(
-            laws[rows], np.asarray(box.lower), np.asarray(box.ceiling), unheld[rows]
+            laws[rows], np.asarray(box.lower), np.asarray(box.ceiling), outside_floor[rows]
         )
     return slope, lift
 
@@ -513,14 +517,14 @@ def outcome_in_constant_time(lattice: Lattice, law: Floats, mixing: Affine | Non
     if not rows_are_laws(law[None, :])[0]:
         raise_error_for_bad_row(law[None, :], 0)
     rest = np.int64(uniform - lattice.shared_total)
-    which = np.int64(rest >= 0)
-    found = [np.count_nonzero(np.cumsum(np.broadcast_to(lattice.lower, law.shape)) <= uniform)]
+    part_index = np.int64(rest >= 0)
+    part_outcomes = [np.count_nonzero(np.cumsum(np.broadcast_to(lattice.lower, law.shape)) <= uniform)]
     for part in weight_parts_in_constant_time(lattice, law, mixing):
         ends = np.cumsum(part)
-        found.append(np.count_nonzero(ends <= rest))
+        part_outcomes.append(np.count_nonzero(ends <= rest))
         rest = rest - ends[-1]
-        which = which + np.int64(rest >= 0)
-    return int(np.array(found)[np.minimum(which, len(found) - 1)])
+        part_index = part_index + np.int64(rest >= 0)
+    return int(np.array(part_outcomes)[np.minimum(part_index, len(part_outcomes) - 1)])
 
 
 def weight_parts_in_constant_time(lattice: Lattice, law: Floats, mixing: Affine | None) -> tuple[Integers, ...]:
@@ -535,8 +539,8 @@ def weight_parts_in_constant_time(lattice: Lattice, law: Floats, mixing: Affine 
     lift = np.float64(0.0) if portioning else lift
     value = mass * (slope * TOTAL) + (lift * np.asarray(lattice.box.lower)) * TOTAL
     low, high = np.asarray(lattice.lower, dtype=np.float64), np.asarray(lattice.upper, dtype=np.float64)
-    wanted = np.fmin(np.fmax(low, value), high).astype(np.int64) - np.asarray(lattice.lower)
-    excess = _hand_out_units_in_constant_time(wanted, np.int64(TOTAL - lattice.shared_total))
+    requests = np.fmin(np.fmax(low, value), high).astype(np.int64) - np.asarray(lattice.lower)
+    excess = _hand_out_units_in_constant_time(requests, np.int64(TOTAL - lattice.shared_total))
     missing = np.int64(TOTAL - lattice.shared_total) - excess.sum()
     capacity = np.asarray(lattice.upper) - np.asarray(lattice.lower)
     if not portioning:
@@ -558,18 +562,20 @@ def _solve_slope_and_lift_in_constant_time(lattice: Lattice, mass: Floats) -> tu
         np.minimum(np.maximum(value, lower, out=value), ceiling, out=value)
         enough = value.sum() >= 1.0
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-    held = mass > 0.0
-    upper = np.where(held, lattice.box.upper, 0.0).sum()
-    unheld = np.where(held, 0.0, lower).sum()
-    lift = np.maximum(0.0, 1.0 - upper) / np.maximum(unheld, NEGLIGIBLE)
-    saturated = upper + unheld < 1.0  # no slope exists: the ceiling on the support, a multiple of the floor elsewhere
+    in_support = mass > 0.0
+    upper = np.where(in_support, lattice.box.upper, 0.0).sum()
+    outside_floor = np.where(in_support, 0.0, lower).sum()
+    lift = np.maximum(0.0, 1.0 - upper) / np.maximum(outside_floor, NEGLIGIBLE)
+    saturated = (
+        upper + outside_floor < 1.0
+    )  # no slope exists: the ceiling on the support, a multiple of the floor elsewhere
     return np.float64(high.view(np.float64)), np.float64(np.where(saturated, lift, 0.0))
 
 
-def _hand_out_units_in_constant_time(wanted: Integers, available: np.int64) -> Integers:
+def _hand_out_units_in_constant_time(requests: Integers, available: np.int64) -> Integers:
     """The share of each outcome when `available` units are handed out in order: `hand_out_units` without branches."""
-    low = np.cumsum(wanted & _MASK)
-    high = np.cumsum(wanted >> _HALF) + (low >> _HALF)
+    low = np.cumsum(requests & _MASK)
+    high = np.cumsum(requests >> _HALF) + (low >> _HALF)
     over = high > (available >> _HALF)
     ends = (np.where(over, 0, high) << _HALF) + (low & _MASK)
     ends = np.where(over, available, np.minimum(ends, available))

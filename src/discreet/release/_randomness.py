@@ -111,22 +111,22 @@ class SystemEntropy:
     """The operating system's generator, from which private releases draw."""
 
     def integers(self, count: int) -> NDArray[np.int64]:
-        found = np.empty(count, dtype=np.int64)
-        for _ in self.fill_by_parts(found):
+        integers = np.empty(count, dtype=np.int64)
+        for _ in self.fill_by_parts(integers):
             pass
-        return found
+        return integers
 
     def fill_by_parts(self, found: NDArray[np.int64]) -> Iterator[int]:
         """Write an integer to every place, from the first on, and yield the number of filled places from time to time."""
-        count, places = len(found), found.view(np.uint64)
+        count, words = len(found), found.view(np.uint64)
         if count <= _WORTH_A_THREAD:
             if count:
-                _fill_with_entropy(places)
+                _fill_with_entropy(words)
             yield count
             return
         threads = min(_MOST_THREADS, os.cpu_count() or 1)
         step = min(_TOGETHER, max(_WORTH_A_THREAD, -(-count // threads)))
-        parts = [places[start : start + step] for start in range(0, count, step)]
+        parts = [words[start : start + step] for start in range(0, count, step)]
         done = 0
         for part in _entropy_thread_pool(threads).map(
             _fill_with_entropy, parts
@@ -142,9 +142,9 @@ def entropy_bytes(count: int) -> bytes:
     return os.urandom(count)
 
 
-def _fill_with_entropy(places: NDArray[np.uint64]) -> int:
-    np.right_shift(np.frombuffer(os.urandom(places.nbytes), dtype=np.uint64), np.uint64(64 - BITS), out=places)
-    return len(places)
+def _fill_with_entropy(words: NDArray[np.uint64]) -> int:
+    np.right_shift(np.frombuffer(os.urandom(words.nbytes), dtype=np.uint64), np.uint64(64 - BITS), out=words)
+    return len(words)
 
 
 @lru_cache(maxsize=1)
@@ -238,9 +238,9 @@ def integer_law_of_weighted_records(outcomes: Iterable[int], weights: Iterable[f
     """The same for records with weights. (`discreet.release._canonical_records` computes both for millions of clients.)"""
     sums = _sums_by_outcome(outcomes, [_weight_in_smallest_units(weight) for weight in weights])
     total = sum(sums.values())
-    held = {x: each for x, each in sums.items() if each << NOTHING_BITS >= total}
-    bits = SHARE_BITS + (len(held) - 1).bit_length() if held else 0
-    return _divide_by_gcd({x: ((each << (bits + 1)) + total) // (2 * total) for x, each in held.items()})
+    kept_sums = {x: amount for x, amount in sums.items() if amount << NOTHING_BITS >= total}
+    bits = SHARE_BITS + (len(kept_sums) - 1).bit_length() if kept_sums else 0
+    return _divide_by_gcd({x: ((amount << (bits + 1)) + total) // (2 * total) for x, amount in kept_sums.items()})
 
 
 def _sums_by_outcome(outcomes: Iterable[int], amounts: Iterable[int]) -> dict[int, int]:
@@ -326,7 +326,7 @@ class InputDigest:
         return cls((a, b, c, d))
 
     def __add__(self, other: InputDigest) -> InputDigest:
-        a, b, c, d = ((one + two) % (1 << 64) for one, two in zip(self.words, other.words, strict=True))
+        a, b, c, d = ((left + right) % (1 << 64) for left, right in zip(self.words, other.words, strict=True))
         return InputDigest((a, b, c, d))
 
     def keyed_hash(self, key: RunKey) -> bytes:
@@ -355,19 +355,20 @@ class Secret:
             object.__setattr__(self, "state", check_path("state", self.state))
         # a shorter key can be guessed, and no key at all is one that everybody knows
         if not isinstance(self.value, bytes) or len(self.value) != _SECRET_BYTES:
-            held = f"{len(self.value)} bytes" if isinstance(self.value, bytes) else f"a {type(self.value).__name__}"
+            content = f"{len(self.value)} bytes" if isinstance(self.value, bytes) else f"a {type(self.value).__name__}"
             raise DiscreetError(
-                f"secret holds {held}, not {_SECRET_BYTES} random bytes; make one with: discreet secret FILE, or fresh_secret()"
+                f"secret holds {content}, not {_SECRET_BYTES} random bytes; make one with: discreet secret FILE, or fresh_secret()"
             )
 
     def run_key(self, agreement_id: str, round_number: int, question: Question) -> RunKey:
         """The key for one question in one round of the agreement with this id (64 hexadecimal digits)."""
         check_count("round", round_number)
-        about = bytes.fromhex(agreement_id)
-        if len(about) != _ID_BYTES:  # a fixed length keeps the encoding unique
+        if not re.fullmatch(
+            f"[0-9a-fA-F]{{{2 * _ID_BYTES}}}", agreement_id
+        ):  # a fixed length keeps the encoding unique
             raise DiscreetError(f"agreement id {agreement_id!r} is not one of {2 * _ID_BYTES} hexadecimal digits")
-        about += struct.pack("<Q", round_number) + question.encoding
-        return RunKey(hashlib.blake2b(about, key=self.value, person=_RUN_PERSON).digest())
+        message = bytes.fromhex(agreement_id) + struct.pack("<Q", round_number) + question.encoding
+        return RunKey(hashlib.blake2b(message, key=self.value, person=_RUN_PERSON).digest())
 
 
 def fresh_secret() -> Secret:
@@ -424,10 +425,10 @@ def read_secret(path: str | Path, *, state: str | Path | None = None) -> Secret:
 
 def parse_secret(content: bytes, path: str | Path) -> bytes:
     """The secret in a file's content."""
-    found = _SECRET_LINE.match(content)
-    if found is None:
+    match = _SECRET_LINE.match(content)
+    if match is None:
         raise DiscreetError(f"{path} does not hold a secret; {_THE_SAME}")
-    return bytes.fromhex(found[1].decode())
+    return bytes.fromhex(match[1].decode())
 
 
 def _refuse_second_hard_link(path: str | Path, status: os.stat_result) -> None:
@@ -480,10 +481,10 @@ def client_message(client: int | str, outcomes: Sequence[int], counts: Sequence[
             raise DiscreetError("client is not valid Unicode; pass a name that UTF-8 can spell") from None
         head = struct.pack("<Q", TEXT_CLIENT + 256 * form + 65536 * len(text)) + text + bytes(-len(text) % 8)
     else:
-        whole = check_count(
+        integer = check_count(
             "client", client, least=-(1 << 63), most=(1 << 63) - 1, fix="pass a text or a 64-bit integer"
         )
-        head = struct.pack("<Qq", INTEGER_CLIENT + 256 * form, whole)
+        head = struct.pack("<Qq", INTEGER_CLIENT + 256 * form, integer)
     if narrow:
         return head + b"".join(struct.pack("<Q", (x << 32) + number) for x, number in law.items())
     return head + b"".join(struct.pack("<QQ", x, number) for x, number in law.items())
@@ -493,10 +494,10 @@ def pseudo_random_words_of_client(
     key: RunKey, client: int | str, outcomes: Sequence[int], counts: Sequence[int]
 ) -> tuple[int, ...]:
     """The eight pseudo-random 64-bit words of a client. (`discreet.release._client_draws_compiled` computes them for millions at a time.)"""
-    hashed = hashlib.blake2b(
+    digest = hashlib.blake2b(
         client_message(client, outcomes, counts), key=key.value, person=DRAW_PERSON, digest_size=8 * WORDS
     )
-    return struct.unpack(f"<{WORDS}Q", hashed.digest())
+    return struct.unpack(f"<{WORDS}Q", digest.digest())
 
 
 def uniform_62_bit_integer_of_word(first_word: int) -> int:
@@ -519,10 +520,10 @@ def draw_integers_below(randomness: Randomness, bound: int, count: int) -> NDArr
     limit = rejection_limit(bound)
     words = randomness.integers(count)
     if limit < 1 << BITS:
-        again = np.flatnonzero(words >= limit)
-        while again.size:
-            words[again] = randomness.integers(again.size)
-            again = again[words[again] >= limit]
+        indices = np.flatnonzero(words >= limit)
+        while indices.size:
+            words[indices] = randomness.integers(indices.size)
+            indices = indices[words[indices] >= limit]
     words -= (words // bound) * bound  # faster than numpy's remainder
     return words
 
@@ -532,8 +533,8 @@ def keyed_word_stream(key: RunKey, message: bytes) -> Iterator[int]:
     number = 0
     while True:
         content = struct.pack("<Q", number) + message
-        hashed = hashlib.blake2b(content, key=key.value, person=BLOCK_PERSON, digest_size=8 * WORDS).digest()
-        for word in struct.unpack(f"<{WORDS}Q", hashed):
+        digest = hashlib.blake2b(content, key=key.value, person=BLOCK_PERSON, digest_size=8 * WORDS).digest()
+        for word in struct.unpack(f"<{WORDS}Q", digest):
             yield word >> (64 - BITS)
         number += 1
 
@@ -541,11 +542,11 @@ def keyed_word_stream(key: RunKey, message: bytes) -> Iterator[int]:
 def keyed_word_rows(key: RunKey, messages: list[bytes]) -> NDArray[np.int64]:
     """The first words of `keyed_word_stream` of many clients, a row of eight for each."""
     start = struct.pack("<Q", 0)
-    hashed = [
+    digests = [
         hashlib.blake2b(start + message, key=key.value, person=BLOCK_PERSON, digest_size=8 * WORDS).digest()
         for message in messages
     ]
-    words = np.frombuffer(b"".join(hashed), dtype="<u8").reshape(-1, WORDS)
+    words = np.frombuffer(b"".join(digests), dtype="<u8").reshape(-1, WORDS)
     return (words >> np.uint64(64 - BITS)).astype(np.int64)
 
 

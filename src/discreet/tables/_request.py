@@ -27,7 +27,7 @@ from discreet.errors import (
 )
 from discreet.families import FiniteFamily, Simplex
 from discreet.mechanisms import (
-    MEMBERS_ALONE,
+    MEMBERS_ONLY_MESSAGE,
     REPORTS_MECHANISM,
     AnyFamily,
     LinearSampler,
@@ -218,7 +218,7 @@ class Request:
         reading = self.make_reading(schema, untyped=untyped, where=where)
         sampler = self._make_table_sampler(reading.coding)
         if isinstance(sampler, LinearSampler) and not isinstance(sampler.family, Simplex):
-            raise DiscreetError(MEMBERS_ALONE)
+            raise DiscreetError(MEMBERS_ONLY_MESSAGE)
         if (doubt := large_epsilon_warning_text(self.epsilon) or self.doubt_of_rounds) is not None:
             warn_caller(doubt, LargeEpsilonWarning)
         _warn_of_narrow_cells(sampler)

@@ -13,7 +13,7 @@ from discreet._base.kernels import Code, force_implementation, should_use_compil
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "_spent", 0.0)
+    monkeypatch.setattr(choice, "_seconds_spent", 0.0)
 
 
 def test_compiled_code_comes_after_a_second_of_work() -> None:

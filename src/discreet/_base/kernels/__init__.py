@@ -45,8 +45,8 @@ class Code(Enum):
     COMPILED = "compiled"
 
 
-_spent = 0.0
-_only: Code | None = None
+_seconds_spent = 0.0
+_forced_code: Code | None = None
 
 
 @cache
@@ -56,31 +56,31 @@ def _has_numba() -> bool:
 
 def should_use_compiled_code(seconds: float) -> bool:
     """Whether work that would take numpy about so long should use compiled code."""
-    global _spent
-    if _only is not None:
-        return _only is Code.COMPILED
+    global _seconds_spent
+    if _forced_code is not None:
+        return _forced_code is Code.COMPILED
     if not _has_numba():
         return False
-    _spent += seconds
-    return _spent > PATIENCE
+    _seconds_spent += seconds
+    return _seconds_spent > PATIENCE
 
 
 def should_use_compiled_code_by_work_alone(seconds: float) -> bool:
     """The same where the two differ in the last bits: decided by this work alone, so that results are reproducible."""
-    if _only is not None:
-        return _only is Code.COMPILED
+    if _forced_code is not None:
+        return _forced_code is Code.COMPILED
     return _has_numba() and seconds > PATIENCE_ALONE
 
 
 @contextmanager
 def force_implementation(code: Code) -> Iterator[None]:
     """Use one of the two for all work: to compile in advance, and to compare them."""
-    global _only
-    before, _only = _only, code
+    global _forced_code
+    previous, _forced_code = _forced_code, code
     try:
         yield
     finally:
-        _only = before
+        _forced_code = previous
 
 
 def read_only_view(array: Any) -> Any:
@@ -107,7 +107,7 @@ def run_on_row_slices(work: Callable[[slice], int], rows: int, entries: int) -> 
     step = max(1, -(-rows // (_PIECES_EACH * threads)))
     pieces = [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
     with ThreadPoolExecutor(threads) as pool:
-        for piece, bad in zip(pieces, list(pool.map(work, pieces)), strict=True):
-            if bad >= 0:
-                return piece.start + bad
+        for piece, row in zip(pieces, list(pool.map(work, pieces)), strict=True):
+            if row >= 0:
+                return piece.start + row
     return -1

@@ -201,12 +201,12 @@ class FunctionCache:
         _initialise_numba_runtime(context)
         key = self._overload_key(signature, context.codegen())
         for root in cache_roots():
-            kept = self._cached_files_in_root(root)
+            files = self._cached_files_in_root(root)
             try:
-                data = kept.load_overload_data(key)
+                data = files.load_overload_data(key)
                 if data is not None:
                     # if it is damaged, both are made anew
-                    is_complete = kept.has_or_cannot_store_machine_code(signature)
+                    is_complete = files.has_or_cannot_store_machine_code(signature)
                     result = import_module("numba.core.compiler").CompileResult._rebuild(context, *data)
                     if not is_complete:
                         self._store_machine_code_and_data(signature, result)
@@ -216,7 +216,7 @@ class FunctionCache:
             except UntrustedFile as error:
                 _warn_of_untrusted_root(root, error)
             except _DAMAGED:  # a damaged file counts as missing
-                kept.clear_index()
+                files.clear_index()
         _warn_of_compiling()
         return None
 
@@ -381,8 +381,8 @@ class _FunctionFiles:
 def note_module_sources(module: str) -> None:
     """Note the source of a module of kernels, and of what it can reach, as it is now: when it is imported, or loaded again."""
     for name in _reachable_modules(module):
-        spec, noted = sys.modules[name].__spec__, _sources.get(name)
-        if noted is None or noted[0] is not spec:
+        spec, source = sys.modules[name].__spec__, _sources.get(name)
+        if source is None or source[0] is not spec:
             _sources[name] = spec, _source_digest(sys.modules[name])
             module_code_digest.cache_clear()
 
@@ -391,7 +391,7 @@ def note_module_sources(module: str) -> None:
 def module_code_digest(module: str) -> str:
     """The digest of everything that determines the compiled functions of a module."""
     note_module_sources(module)
-    hashed = hashlib.blake2b(digest_size=16)
+    digest = hashlib.blake2b(digest_size=16)
     for fact in (
         _FORMAT,
         sys.version,
@@ -399,13 +399,13 @@ def module_code_digest(module: str) -> str:
         _numba_version_text(),
         *map(_package_version, ("llvmlite", "numpy")),
     ):
-        hashed.update(f"{fact}\n".encode())
+        digest.update(f"{fact}\n".encode())
     for name in sorted(_reachable_modules(module)):
-        hashed.update(f"{name}\n".encode() + _sources[name][1])
+        digest.update(f"{name}\n".encode() + _sources[name][1])
         for constant, value in sorted(vars(sys.modules[name]).items()):
-            if not constant.startswith("__") and (known := _constant_text(value)):
-                hashed.update(f"{constant} {known}\n".encode())
-    return hashed.hexdigest()
+            if not constant.startswith("__") and (text := _constant_text(value)):
+                digest.update(f"{constant} {text}\n".encode())
+    return digest.hexdigest()
 
 
 def _is_module_code_unchanged(module: str) -> bool:
@@ -449,17 +449,19 @@ def _warn_of_untrusted_root(root: Path, error: UntrustedFile) -> None:
 def _remove_oldest_cache_folders(root: Path) -> None:
     """Remove the oldest folders."""
     with suppress(FileNotFoundError):  # another process removes them
-        folders = sorted((each for each in root.iterdir() if each.is_dir()), key=lambda each: each.stat().st_mtime)
+        folders = sorted(
+            (folder for folder in root.iterdir() if folder.is_dir()), key=lambda folder: folder.stat().st_mtime
+        )
         for folder in folders[:-_MOST_FOLDERS]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
 def _reachable_modules(module: str) -> set[str]:
     """The modules of this package whose functions a module's functions can call, that module included."""
-    found, new = set(), {module}
-    while new:
-        name = new.pop()
-        found.add(name)
+    modules, queue = set(), {module}
+    while queue:
+        name = queue.pop()
+        modules.add(name)
         for value in list(vars(sys.modules[name]).values()):
             origin = getattr(value, "__module__", None)
             if (
@@ -468,8 +470,8 @@ def _reachable_modules(module: str) -> set[str]:
                 and isinstance(origin, str)
                 and _is_package_module(origin)
             ):
-                new |= {origin} - found
-    return found
+                queue |= {origin} - modules
+    return modules
 
 
 def _is_package_module(module: str) -> bool:
@@ -489,8 +491,8 @@ def _constant_text(value: Any) -> str:
     if isinstance(value, _PLAIN):
         return repr(value)
     if isinstance(value, (tuple, set, frozenset)):
-        inner = [_constant_text(each) for each in value]
-        return f"{type(value).__name__}({', '.join(inner if isinstance(value, tuple) else sorted(inner))})"
+        texts = [_constant_text(entry) for entry in value]
+        return f"{type(value).__name__}({', '.join(texts if isinstance(value, tuple) else sorted(texts))})"
     if isinstance(value, (np.ndarray, np.generic)):
         return f"{value.dtype.str} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
     return ""
@@ -502,8 +504,8 @@ def _package_version(module: str) -> str:
 
 def _numba_version_text() -> str:
     """The file in which numba has its version: importing numba takes long."""
-    found = find_spec("numba")
-    return "" if found is None or found.origin is None else Path(found.origin).with_name("_version.py").read_text()
+    spec = find_spec("numba")
+    return "" if spec is None or spec.origin is None else Path(spec.origin).with_name("_version.py").read_text()
 
 
 def _pickle_by_numba(value: Any) -> bytes:
@@ -527,10 +529,10 @@ def _warn_of_compiling() -> None:
     if writable_cache_root() is not None:
         _print_warning_once("compiling", "compiling the kernels, once: half a minute or so")
     else:
-        tried = ", ".join(map(str, cache_roots()))
+        roots = ", ".join(map(str, cache_roots()))
         _print_warning_once(
             "compiling",
-            f"compiling the kernels for this process alone, half a minute or so: none of {tried} can be written; "
+            f"compiling the kernels for this process alone, half a minute or so: none of {roots} can be written; "
             "set DISCREET_CACHE, or run python -m discreet.tables.warm_up where the image is built",
         )
 

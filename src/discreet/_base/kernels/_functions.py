@@ -72,27 +72,29 @@ def kernel(**options: Any) -> Callable[[_Function], _Function]:
         note_module_sources(function.__module__)  # as soon as it is imported, with all that it imports
 
         def make_numba_function() -> Any:
-            made: Any = import_module("numba").njit(**options)(function)
+            dispatcher: Any = import_module("numba").njit(**options)(function)
             if (
-                hasattr(made, "_cache") and options.get("inline") != "always"
+                hasattr(dispatcher, "_cache") and options.get("inline") != "always"
             ):  # absent if numba's compilation is disabled
-                made._cache = FunctionCache(function)
-                _compile_once_for_all_constants(made)
-            return made
+                dispatcher._cache = FunctionCache(function)
+                _compile_once_for_all_constants(dispatcher)
+            return dispatcher
 
         return cast(_Function, _defer_until_numba_loads(function, make_numba_function))
 
     return defer_compilation
 
 
-def _compile_once_for_all_constants(made: Any) -> None:
+def _compile_once_for_all_constants(dispatcher: Any) -> None:
     """Let a kernel take a constant from another kernel as any number. Numba would compile it anew for every constant."""
-    unliteral, template_of_call = import_module("numba.core.types").unliteral, made.get_call_template
+    unliteral, template_of_call = import_module("numba.core.types").unliteral, dispatcher.get_call_template
 
-    def template_of_call_without_constants(kinds: Iterable[Any], named: Mapping[str, Any]) -> Any:
-        return template_of_call(tuple(map(unliteral, kinds)), {name: unliteral(kind) for name, kind in named.items()})
+    def template_of_call_without_constants(kinds: Iterable[Any], keywords: Mapping[str, Any]) -> Any:
+        return template_of_call(
+            tuple(map(unliteral, kinds)), {name: unliteral(kind) for name, kind in keywords.items()}
+        )
 
-    made.get_call_template = template_of_call_without_constants
+    dispatcher.get_call_template = template_of_call_without_constants
 
 
 def overload(target: Callable[..., Any], **options: Any) -> Callable[[_Function], _Function]:
@@ -114,12 +116,12 @@ def intrinsic(function: Callable[..., Any]) -> Any:
 
 def _defer_until_numba_loads(function: Callable[..., Any], make: Callable[[], Any]) -> Any:
     with _lock:
-        found = DeferredFunction(function, make)
+        deferred = DeferredFunction(function, make)
         if _is_loaded:
-            found.hand_over_to_numba()
-            return found.made
-        _waiting.append(found)
-        return found
+            deferred.hand_over_to_numba()
+            return deferred.made
+        _waiting.append(deferred)
+        return deferred
 
 
 def load_numba() -> None:
@@ -129,11 +131,13 @@ def load_numba() -> None:
         if _is_loaded:
             return
         numba = import_module("numba")
-        for each in _waiting:
-            each.hand_over_to_numba()
+        for deferred in _waiting:
+            deferred.hand_over_to_numba()
         # another thread may be importing a module that has such a function, and give it a name after this
-        import_module("numba.extending").typeof_impl.register(DeferredFunction)(lambda each, _: numba.typeof(each.made))
-        for module in [each for each in list(sys.modules.values()) if isinstance(each, ModuleType)]:
+        import_module("numba.extending").typeof_impl.register(DeferredFunction)(
+            lambda deferred, _: numba.typeof(deferred.made)
+        )
+        for module in [module for module in list(sys.modules.values()) if isinstance(module, ModuleType)]:
             for name, value in list(vars(module).items()):
                 if type(value) is DeferredFunction:  # asking others for their class may warn
                     vars(module)[name] = value.made

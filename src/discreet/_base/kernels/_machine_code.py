@@ -82,16 +82,16 @@ def _tuple_class_text(kind: type) -> str:
 
 def tuple_classes_and_fields_in_types(types: Any) -> Any:
     """The classes and fields of all tuples in numba's types of arguments."""
-    found = []
+    classes = []
     for kind in types:
         if isinstance(kind, import_module("numba.core.types").BaseTuple):
-            found.append(
+            classes.append(
                 (
                     _tuple_class_text(getattr(kind, "instance_class", tuple)),
                     tuple_classes_and_fields_in_types(kind.types),
                 )
             )
-    return tuple(found)
+    return tuple(classes)
 
 
 def argument_kinds_text_of_types(types: Any) -> str:
@@ -104,8 +104,8 @@ def _argument_kind_of_type(kind: Any) -> str:
     if isinstance(kind, types.Array) and kind.ndim == 1 and kind.layout in "CA" and kind.aligned:
         return f"{support.as_dtype(kind.dtype).str}{kind.layout}{'w' if kind.mutable else 'r'}"
     if isinstance(kind, types.BaseTuple):
-        made = getattr(kind, "instance_class", tuple)
-        return f"{_tuple_class_text(made)}({argument_kinds_text_of_types(kind.types)})"
+        tuple_class = getattr(kind, "instance_class", tuple)
+        return f"{_tuple_class_text(tuple_class)}({argument_kinds_text_of_types(kind.types)})"
     if isinstance(kind, (types.Boolean, types.Integer, types.Float)) and kind.name in _SCALARS:
         return str(kind.name)
     raise UnstorableError
@@ -117,8 +117,8 @@ def _iterate_argument_words(value: Any) -> Iterator[tuple[str, Any]]:
         fields = (0, 0, value.size, value.itemsize, value.ctypes.data, value.size, value.strides[0])
         yield from zip(ARRAY, fields, strict=True)
     elif isinstance(value, tuple):
-        for each in value:
-            yield from _iterate_argument_words(each)
+        for entry in value:
+            yield from _iterate_argument_words(entry)
     else:
         kind = _argument_kind(value)
         if kind not in _SCALARS:
@@ -134,9 +134,9 @@ def _result_type_as_json(kind: Any) -> Any:
     if isinstance(kind, types.Array) and kind.ndim == 1 and kind.layout == "C" and kind.mutable:
         return ["array", support.as_dtype(kind.dtype).str]
     if isinstance(kind, (types.Tuple, types.UniTuple)):
-        inner = [_result_type_as_json(each) for each in kind.types]
-        if None not in inner and "bool" not in inner:
-            return ["tuple", inner]
+        parts = [_result_type_as_json(part) for part in kind.types]
+        if None not in parts and "bool" not in parts:
+            return ["tuple", parts]
     elif getattr(kind, "name", None) in _SCALARS:
         return str(kind.name)
     raise UnstorableError
@@ -207,48 +207,48 @@ def serialise_machine_code(compiled: Any, identity: str) -> bytes:
         raise UnstorableError("numba passes errors in another form")
     module = compiled.library._get_module_for_linking().clone()
     name = compiled.fndesc.llvm_func_name
-    taken = [str(each.type) for each in module.get_function(name).arguments]
+    types = [str(symbol.type) for symbol in module.get_function(name).arguments]
     loads = "\n".join(
-        f"  %p{place} = getelementptr i64, ptr %words, i64 {place}\n  %v{place} = load {kind}, ptr %p{place}"
-        for place, kind in enumerate(taken[2:])
+        f"  %p{index} = getelementptr i64, ptr %words, i64 {index}\n  %v{index} = load {kind}, ptr %p{index}"
+        for index, kind in enumerate(types[2:])
     )
-    values = ", ".join(f"{kind} %v{place}" for place, kind in enumerate(taken[2:]))
+    values = ", ".join(f"{kind} %v{index}" for index, kind in enumerate(types[2:]))
     runtime = _RUNTIME.format(
         layout=module.data_layout,
         triple=module.triple,
         name=name,
-        types=", ".join(taken),
+        types=", ".join(types),
         loads=loads,
         values=f"ptr %result, ptr %error{', ' * bool(values)}{values}",
         entry=_ENTRY,
         release=_RELEASE,
     )
     module.link_in(binding.parse_assembly(runtime))
-    for each in (*module.functions, *module.global_variables):
-        if not each.is_declaration and each.name not in (_ENTRY, _RELEASE):
-            each.linkage = "internal"
+    for symbol in (*module.functions, *module.global_variables):
+        if not symbol.is_declaration and symbol.name not in (_ENTRY, _RELEASE):
+            symbol.linkage = "internal"
     passes = binding.create_new_module_pass_manager()
     passes.add_global_dead_code_eliminate_pass()
     passes.add_strip_dead_prototype_pass()
     machine = compiled.codegen._tm
     passes.run(module, binding.create_pass_builder(machine, binding.create_pipeline_tuning_options()))
-    needed = {each.name for each in (*module.functions, *module.global_variables) if each.is_declaration}
-    unknown = {each for each in needed if not each.startswith("llvm.")} - _NEEDED
+    externals = {symbol.name for symbol in (*module.functions, *module.global_variables) if symbol.is_declaration}
+    unknown = {symbol for symbol in externals if not symbol.startswith("llvm.")} - _NEEDED
     if unknown:
         raise UnstorableError(f"it needs {sorted(unknown)}")
-    intrinsics = {each.split(".")[1] for each in needed if each.startswith("llvm.")}
-    header["needs"] = sorted(needed & _NEEDED | intrinsics & _CALLED_FOR_INTRINSICS)
+    intrinsics = {symbol.split(".")[1] for symbol in externals if symbol.startswith("llvm.")}
+    header["needs"] = sorted(externals & _NEEDED | intrinsics & _CALLED_FOR_INTRINSICS)
     content: bytes = json.dumps(header).encode() + b"\n" + machine.emit_object(module)
     return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).digest() + content
 
 
-def parse_header_and_object_file(stored: bytes, identity: str) -> tuple[dict[str, Any], bytes]:
+def parse_header_and_object_file(data: bytes, identity: str) -> tuple[dict[str, Any], bytes]:
     """The header and the object file of what is stored.
 
     Raises:
         ValueError: It is damaged, or that of another function, version or processor.
     """
-    digest, content = stored[:_DIGEST_BYTES], stored[_DIGEST_BYTES:]
+    digest, content = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
     if hashlib.blake2b(content, digest_size=_DIGEST_BYTES).digest() != digest:
         raise ValueError("damaged machine code")
     header, _, code = content.partition(b"\n")
@@ -266,8 +266,8 @@ class MachineCode:
         UnstorableError: It cannot run in this process.
     """
 
-    def __init__(self, stored: bytes, identity: str) -> None:
-        facts, code = parse_header_and_object_file(stored, identity)
+    def __init__(self, data: bytes, identity: str) -> None:
+        facts, code = parse_header_and_object_file(data, identity)
         if not all(hasattr(ctypes.CDLL(None), name) for name in facts["needs"]):
             raise UnstorableError("a function of the C library is missing")
         self._returns = facts["returns"]
@@ -304,16 +304,16 @@ class MachineCode:
                 return bool(next(fields) & 1)
             case str():
                 return next(fields)
-            case ["tuple", inner]:
-                return tuple(self._decode_result(each, fields, arguments) for each in inner)
+            case ["tuple", parts]:
+                return tuple(self._decode_result(part, fields, arguments) for part in parts)
         memory, _, entries, _, address, _, _ = (next(fields) for _ in ARRAY)
         kind_of_entries = np.dtype(kind[1])
-        held = (ctypes.c_char * (entries * kind_of_entries.itemsize)).from_address(address)
+        buffer = (ctypes.c_char * (entries * kind_of_entries.itemsize)).from_address(address)
         if memory:
-            weakref.finalize(held, self._free_array, memory).atexit = False
+            weakref.finalize(buffer, self._free_array, memory).atexit = False
         else:  # a part of an argument
-            held.kept = arguments
-        return np.frombuffer(held, dtype=kind_of_entries) if entries else np.empty(0, dtype=kind_of_entries)
+            buffer.kept = arguments
+        return np.frombuffer(buffer, dtype=kind_of_entries) if entries else np.empty(0, dtype=kind_of_entries)
 
 
 def _error_left_by_code(address: int | None) -> BaseException:
@@ -331,9 +331,9 @@ def _result_word_formats(kind: Any) -> Iterator[str]:
             return
         case str():
             yield _SCALARS[kind]
-        case ["tuple", inner]:
-            for each in inner:
-                yield from _result_word_formats(each)
+        case ["tuple", parts]:
+            for part in parts:
+                yield from _result_word_formats(part)
         case _:
             yield from ARRAY
 

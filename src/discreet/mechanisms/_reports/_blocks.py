@@ -135,18 +135,18 @@ class BlockFamily(abc.ABC):
 
     def outcomes_of(self, report: int) -> Integers:
         """The outcomes of a block, without padding."""
-        everything = np.arange(self.size, dtype=np.int64)
-        return everything[self.holds(np.array([report], dtype=np.uint64), everything)]
+        outcomes = np.arange(self.size, dtype=np.int64)
+        return outcomes[self.holds(np.array([report], dtype=np.uint64), outcomes)]
 
     def check_reports(self, reports: Any) -> Reports:
         """Reports as uint64, or an error that shows the first number that is not a report."""
-        found = require_report_numbers(reports, self.report_description)
-        good = self.are_valid_reports(found)
-        if not good.all():
+        numbers = require_report_numbers(reports, self.report_description)
+        valid = self.are_valid_reports(numbers)
+        if not valid.all():
             raise DiscreetError(
-                f"reports holds {int(found[~good].flat[0])}, which is no report; {self.report_description}"
+                f"reports holds {int(numbers[~valid].flat[0])}, which is no report; {self.report_description}"
             )
-        return found
+        return numbers
 
     @property
     @abc.abstractmethod
@@ -237,31 +237,31 @@ class MaskedSubsets(_Subsets):
 
         Once none is left the rest is 0 and C(x, 0) = 1. A difference below 0 wraps around, and the smaller of the two is taken.
         """
-        left, rest = np.full(rank.shape, members), rank.astype(np.uint64)
-        below, belongs = np.empty_like(rest), np.empty(rank.shape, dtype=np.bool_)
+        members_left, rest = np.full(rank.shape, members), rank.astype(np.uint64)
+        below, is_member = np.empty_like(rest), np.empty(rank.shape, dtype=np.bool_)
         mask = np.zeros(rank.shape, dtype=np.uint64)
         for x in range(size - 1, -1, -1):
-            np.take(self.binomials[x], left, out=below, mode="clip")
-            np.greater_equal(rest, below, out=belongs)
+            np.take(self.binomials[x], members_left, out=below, mode="clip")
+            np.greater_equal(rest, below, out=is_member)
             np.subtract(rest, below, out=below)
             np.minimum(rest, below, out=rest)
-            left -= belongs
+            members_left -= is_member
             mask += mask
-            mask += belongs
+            mask += is_member
         return mask
 
     def reports_of_ranks(self, rank: Integers) -> Reports:
         return self._mask_of_rank(rank, self.members, self.size)
 
     def reports_holding_outcomes(self, outcomes: Integers, rank: Integers) -> Reports:
-        others = self._mask_of_rank(rank, self.members - 1, self.size - 1)
+        other_mask = self._mask_of_rank(rank, self.members - 1, self.size - 1)
         bit = _ONE << outcomes.astype(np.uint64)
-        below = bit - _ONE
-        return np.asarray((others & below) | ((others & ~below) << _ONE) | bit)
+        low_bits = bit - _ONE
+        return np.asarray((other_mask & low_bits) | ((other_mask & ~low_bits) << _ONE) | bit)
 
     def are_valid_reports(self, reports: Reports) -> NDArray[np.bool_]:
-        inside = reports <= np.uint64((1 << self.size) - 1)
-        return np.asarray(inside & (np.bitwise_count(reports) == self.members))
+        in_range = reports <= np.uint64((1 << self.size) - 1)
+        return np.asarray(in_range & (np.bitwise_count(reports) == self.members))
 
     def holds(self, reports: Reports, outcomes: Integers) -> NDArray[np.bool_]:
         return np.asarray((reports >> outcomes.astype(np.uint64)) & _ONE == _ONE)
@@ -279,8 +279,8 @@ class RankedSubsets(_Subsets):
     name = "ranks"
 
     def __post_init__(self) -> None:
-        good = 1 <= self.members < self.size and (self.members + 1) * self.size <= _MOST_ENTRIES
-        if not good or self.block_count > LARGEST_COUNT:
+        fits = 1 <= self.members < self.size and (self.members + 1) * self.size <= _MOST_ENTRIES
+        if not fits or self.block_count > LARGEST_COUNT:
             raise DiscreetError(f"subsets of {self.members} of {self.size:,} outcomes have no rank of 62 bits")
 
     @cached_property
@@ -294,22 +294,22 @@ class RankedSubsets(_Subsets):
 
     def subset_members_of_rank(self, rank: Integers, members: int) -> list[Integers]:
         """The outcomes of each subset, from the largest to the smallest."""
-        rest, found = rank.copy(), []
+        rest, outcomes = rank.copy(), []
         for i in range(members, 0, -1):
             x = np.searchsorted(self.binomials[i], rest, side="right") - 1
             rest -= self.binomials[i][x]
-            found.append(x)
-        return found
+            outcomes.append(x)
+        return outcomes
 
     def reports_holding_outcomes(self, outcomes: Integers, rank: Integers) -> Reports:
-        others = self.subset_members_of_rank(rank, self.members - 1)
+        other_members = self.subset_members_of_rank(rank, self.members - 1)
         total = np.zeros(rank.shape, dtype=np.int64)
         above = np.zeros(rank.shape, dtype=np.int64)
-        for place, other in zip(range(self.members - 1, 0, -1), others, strict=True):
-            past = other >= outcomes
+        for position, member in zip(range(self.members - 1, 0, -1), other_members, strict=True):
+            past = member >= outcomes
             above += past
-            shifted = other + past
-            total += np.where(past, self.binomials[place + 1][shifted], self.binomials[place][shifted])
+            shifted = member + past
+            total += np.where(past, self.binomials[position + 1][shifted], self.binomials[position][shifted])
         order = self.members - above  # the outcome's own place among the members, from the smallest
         for i in range(1, self.members + 1):
             total += np.where(order == i, self.binomials[i][outcomes], 0)
@@ -317,7 +317,7 @@ class RankedSubsets(_Subsets):
 
     def holds(self, reports: Reports, outcomes: Integers) -> NDArray[np.bool_]:
         members = self.subset_members_of_rank(reports.astype(np.int64), self.members)
-        return np.asarray(np.any([each == outcomes for each in members], axis=0))
+        return np.asarray(np.any([member == outcomes for member in members], axis=0))
 
     @property
     def report_description(self) -> str:
@@ -370,16 +370,16 @@ class AffineBlocks(BlockFamily):
 
     def reports_holding_outcomes(self, outcomes: Integers, rank: Integers) -> Reports:
         vector = rank // self.window
-        place = rank - vector * self.window
-        shift = place - self.inner_product(vector + 1, outcomes)
+        offset = rank - vector * self.window
+        shift = offset - self.inner_product(vector + 1, outcomes)
         shift += self.prime * (shift < 0)
         return (vector * self.prime + shift).astype(np.uint64)
 
     def vectors_and_shifts_of_reports(self, reports: Reports) -> tuple[Integers, Integers]:
         """The vector a of each report, as a number, and its shift s."""
-        given = reports.astype(np.int64)
-        before = given // self.prime
-        return before + 1, given - before * self.prime
+        numbers = reports.astype(np.int64)
+        vectors = numbers // self.prime
+        return vectors + 1, numbers - vectors * self.prime
 
     def holds(self, reports: Reports, outcomes: Integers) -> NDArray[np.bool_]:
         vector, shift = self.vectors_and_shifts_of_reports(reports)
@@ -412,18 +412,18 @@ def make_blocks_of_kind(kind: str, size: int, parameters: Mapping[str, int]) -> 
 def require_report_numbers(reports: Any, layout: str) -> Reports:
     """Whole numbers from 0 to 2^64 - 1 as uint64; an error for others, which ends with `layout`, what a report is."""
     try:  # in a list numpy makes floats of whole numbers on both sides of 2^63
-        given = np.array(reports, dtype=object) if isinstance(reports, (list, tuple, int)) else np.asarray(reports)
-        if given.dtype.kind == "O" and given.size and all(map(_is_whole_number, given.ravel().tolist())):
-            given = given.astype(np.uint64) if min(given.flat) >= 0 else given.astype(np.int64)
+        numbers = np.array(reports, dtype=object) if isinstance(reports, (list, tuple, int)) else np.asarray(reports)
+        if numbers.dtype.kind == "O" and numbers.size and all(map(_is_whole_number, numbers.ravel().tolist())):
+            numbers = numbers.astype(np.uint64) if min(numbers.flat) >= 0 else numbers.astype(np.int64)
     except (OverflowError, ValueError):
         raise DiscreetError(f"reports holds what is no whole number from 0 to 2^64 - 1; {layout}") from None
-    if given.size == 0:
-        return np.zeros(given.shape, dtype=np.uint64)
-    if given.dtype.kind not in "iu":
+    if numbers.size == 0:
+        return np.zeros(numbers.shape, dtype=np.uint64)
+    if numbers.dtype.kind not in "iu":
         raise DiscreetError(f"reports is not an array of whole numbers; {layout}")
-    if given.dtype.kind == "i" and bool((given < 0).any()):
-        raise DiscreetError(f"reports holds {int(given.min())}, which is negative; {layout}")
-    return given.astype(np.uint64)
+    if numbers.dtype.kind == "i" and bool((numbers < 0).any()):
+        raise DiscreetError(f"reports holds {int(numbers.min())}, which is negative; {layout}")
+    return numbers.astype(np.uint64)
 
 
 def _is_whole_number(number: object) -> bool:

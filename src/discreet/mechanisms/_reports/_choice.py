@@ -60,16 +60,16 @@ class Chances:
 
     def variance(self, share: float) -> float:
         """The variance of the estimate of a share, times the number of clients, who are drawn from a population with that share."""
-        held = self.outside + self.gap * share
-        return held * (1.0 - held) / (self.gap * self.gap)
+        chance = self.outside + self.gap * share
+        return chance * (1.0 - chance) / (self.gap * self.gap)
 
 
 def own_and_other_outcome_chances(points: int, width: int, growth: float) -> Chances:
     """p_in and p_out of blocks of `width` out of so many points, at e^epsilon = growth."""
     fraction = width / points
-    own = (growth - 1.0) * fraction / (1.0 + (growth - 1.0) * fraction)  # 1 - beta
-    uniform, together = (1.0 - own) * fraction, (width - 1) / (points - 1)
-    return Chances(uniform + own, uniform + own * together)
+    own_chance = (growth - 1.0) * fraction / (1.0 + (growth - 1.0) * fraction)  # 1 - beta
+    uniform, other_chance = (1.0 - own_chance) * fraction, (width - 1) / (points - 1)
+    return Chances(uniform + own_chance, uniform + own_chance * other_chance)
 
 
 def share_variance_in_uniform_population(size: int, points: int, width: int, growth: float) -> float:
@@ -79,41 +79,41 @@ def share_variance_in_uniform_population(size: int, points: int, width: int, gro
 
 def best_subset_width_and_variance(size: int, growth: float) -> tuple[int, float]:
     """The width and the variance of the best subset selection on so many outcomes."""
-    near = size / (growth + 1.0)
-    widths = {min(max(w, 1), size - 1) for w in range(math.floor(near) - 1, math.floor(near) + 4)} | {1}
+    centre = size / (growth + 1.0)
+    widths = {min(max(w, 1), size - 1) for w in range(math.floor(centre) - 1, math.floor(centre) + 4)} | {1}
     return min(
         ((w, share_variance_in_uniform_population(size, size, w, growth)) for w in sorted(widths)),
-        key=lambda each: each[1],
+        key=lambda pair: pair[1],
     )
 
 
 @lru_cache(maxsize=256)
 def affine_primes_and_digit_counts(size: int) -> tuple[tuple[int, int], ...]:
     """(q, t) of affine blocks on at least so many points, and not many more. They do not depend on epsilon."""
-    found: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
     for digits in range(1, size.bit_length() + 1):
         prime = _integer_root_rounded_up(size, digits)
         if digits > 1 and prime < _LEAST_PRIME:
             break
-        tried, most = 0, _PRIMES if digits == 1 else _MORE_PRIMES
-        while tried < most and prime ** (digits + 1) <= LARGEST_COUNT:
-            if digits > 1 and tried and prime**digits > _MOST_POINTS * size:
+        count, limit = 0, _PRIMES if digits == 1 else _MORE_PRIMES
+        while count < limit and prime ** (digits + 1) <= LARGEST_COUNT:
+            if digits > 1 and count and prime**digits > _MOST_POINTS * size:
                 break
             if is_prime(prime):
-                tried += 1
-                found.append((prime, digits))
+                count += 1
+                pairs.append((prime, digits))
             prime += 1
-    return tuple(found)
+    return tuple(pairs)
 
 
 def iterate_affine_block_candidates(size: int, growth: float) -> Iterator[_Candidate]:
     """(variance, c, K, q, t) of affine blocks, with windows c on both sides of q/(e^epsilon + 1)."""
     for prime, digits in affine_primes_and_digit_counts(size):
-        near, part = prime / (growth + 1.0), prime ** (digits - 1)
-        for window in {max(math.floor(near), 1), min(max(math.ceil(near), 1), prime - 1)}:
-            points = part * prime
+        centre, factor = prime / (growth + 1.0), prime ** (digits - 1)
+        for window in {max(math.floor(centre), 1), min(max(math.ceil(centre), 1), prime - 1)}:
+            points = factor * prime
             yield (
-                share_variance_in_uniform_population(size, points, window * part, growth),
+                share_variance_in_uniform_population(size, points, window * factor, growth),
                 window,
                 points,
                 prime,
@@ -131,24 +131,24 @@ def choose_blocks(size: int, bound: Fraction) -> BlockFamily:
         return SingleOutcomes(size)
     if size <= LARGEST_MASK:
         return MaskedSubsets(size, width)
-    ranks = size <= _LARGEST_RANKED and width <= _MOST_RANKED and math.comb(size, width) <= LARGEST_COUNT
-    if ranks and width <= _FEW_RANKED:
+    can_rank = size <= _LARGEST_RANKED and width <= _MOST_RANKED and math.comb(size, width) <= LARGEST_COUNT
+    if can_rank and width <= _FEW_RANKED:
         return RankedSubsets(size, width)
-    found = list(iterate_affine_block_candidates(size, growth))
-    if ranks and min(found)[0] > best * _TOO_FAR:
+    candidates = list(iterate_affine_block_candidates(size, growth))
+    if can_rank and min(candidates)[0] > best * _TOO_FAR:
         return RankedSubsets(size, width)
-    chosen = _narrowest_of_best_candidates(found, best)
-    counted = [each for each in found if _can_count_candidate_reports(each)]
-    if counted and not _can_count_candidate_reports(chosen):
-        chosen = _narrowest_of_best_candidates(counted, best)
-    _, window, _, prime, digits = chosen
+    choice = _narrowest_of_best_candidates(candidates, best)
+    countable = [candidate for candidate in candidates if _can_count_candidate_reports(candidate)]
+    if countable and not _can_count_candidate_reports(choice):
+        choice = _narrowest_of_best_candidates(countable, best)
+    _, window, _, prime, digits = choice
     return AffineBlocks(size, prime, digits, window)
 
 
-def _narrowest_of_best_candidates(found: Sequence[_Candidate], best: float) -> _Candidate:
+def _narrowest_of_best_candidates(candidates: Sequence[_Candidate], best: float) -> _Candidate:
     """The blocks with the smallest window among those that are as good as the best of them."""
-    enough = max(best, min(found)[0]) * _AS_GOOD
-    return min((each for each in found if each[0] <= enough), key=lambda each: each[1:])
+    limit = max(best, min(candidates)[0]) * _AS_GOOD
+    return min((candidate for candidate in candidates if candidate[0] <= limit), key=lambda candidate: candidate[1:])
 
 
 def _can_count_candidate_reports(candidate: _Candidate) -> bool:

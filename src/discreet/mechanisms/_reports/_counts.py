@@ -106,28 +106,28 @@ class ReportCounts:
         Raises:
             DiscreetError: for a table that no reports give.
         """
-        found, blocks = cls(sampler), sampler.blocks
+        counts, blocks = cls(sampler), sampler.blocks
         try:
-            given = np.asarray(table)
+            array = np.asarray(table)
         except ValueError:  # of rows of different lengths
-            given = np.zeros(0)
-        each = blocks.window if isinstance(blocks, AffineBlocks) else blocks.width
-        good = given.shape == found._table.shape and given.dtype.kind in "iu"
+            array = np.zeros(0)
+        width = blocks.window if isinstance(blocks, AffineBlocks) else blocks.width
+        fits = array.shape == counts._table.shape and array.dtype.kind in "iu"
         if reports is not None:
             reports = check_count("reports", reports, least=0, most=MOST_REPORTS, fix="it is how many were counted")
-        elif good:
-            reports = int(given.sum()) // each
+        elif fits:
+            reports = int(array.sum()) // width
         if (
-            not good
+            not fits
             or reports is None
             or not 0 <= reports <= MOST_REPORTS
-            or given.min() < 0
-            or given.max() > reports
-            or int(given.sum()) != each * reports
+            or array.min() < 0
+            or array.max() > reports
+            or int(array.sum()) != width * reports
         ):
             raise DiscreetError("table is not one that so many reports of this sampler give")
-        found._table[:], found._reports = given, reports
-        return found
+        counts._table[:], counts._reports = array, reports
+        return counts
 
     def add(self, reports: ArrayLike) -> Self:
         """Count some more reports, or none of them if one of the numbers is not a report.
@@ -141,10 +141,10 @@ class ReportCounts:
         Raises:
             DiscreetError: for numbers that are not reports.
         """
-        given = self._sampler.check_reports(reports).ravel()
-        self._refuse_too_many_reports(len(given))
-        _add_reports_to_table(self._sampler.blocks, given, self._table)
-        self._reports += len(given)
+        numbers = self._sampler.check_reports(reports).ravel()
+        self._refuse_too_many_reports(len(numbers))
+        _add_reports_to_table(self._sampler.blocks, numbers, self._table)
+        self._reports += len(numbers)
         return self
 
     def merge(self, other: ReportCounts) -> Self:
@@ -180,8 +180,8 @@ class ReportCounts:
             return self._table[: blocks.size].copy()
         return _sum_direction_table_at_points(self._table, directions_of_blocks(blocks))[: blocks.size]
 
-    def _refuse_too_many_reports(self, more: int) -> None:
-        if self._reports + more > MOST_REPORTS:
+    def _refuse_too_many_reports(self, count: int) -> None:
+        if self._reports + count > MOST_REPORTS:
             raise DiscreetError(f"there are more than {MOST_REPORTS:,} reports, past which counts are no longer exact")
 
     def __repr__(self) -> str:
@@ -206,13 +206,13 @@ class Directions:
     def inverses_modulo_q(self) -> Integers:
         """1/j = j^(q - 2) mod q, by squaring; 0 for 0."""
         q = self.blocks.prime
-        power, found, left = np.arange(q, dtype=np.int64), np.ones(q, dtype=np.int64), q - 2
-        while left:
-            if left & 1:
-                found = found * power % q
-            power, left = power * power % q, left >> 1
-        found[0] = 0
-        return found
+        power, inverses, exponent = np.arange(q, dtype=np.int64), np.ones(q, dtype=np.int64), q - 2
+        while exponent:
+            if exponent & 1:
+                inverses = inverses * power % q
+            power, exponent = power * power % q, exponent >> 1
+        inverses[0] = 0
+        return inverses
 
     @cached_property
     def _direction_and_factor_of_every_vector(self) -> tuple[NDArray[np.int32], Integers]:
@@ -228,11 +228,11 @@ class Directions:
 
     def _multiply_digits(self, rest: Integers, j: int) -> Integers:
         """Every digit times j mod q."""
-        q, total, place = self.blocks.prime, np.zeros_like(rest), 1
-        while place < len(rest):
-            digit = rest // place % q
-            total += (digit * j % q) * place
-            place *= q
+        q, total, unit = self.blocks.prime, np.zeros_like(rest), 1
+        while unit < len(rest):
+            digit = rest // unit % q
+            total += (digit * j % q) * unit
+            unit *= q
         return total
 
     def directions_and_factors_of_vectors(self, vectors: Integers) -> tuple[Integers, Integers]:
@@ -247,9 +247,9 @@ class Directions:
         q = self.blocks.prime
         rows = scipy.fft.fft(table.reshape(-1, q), axis=1) / q
         direction, factor = self._direction_and_factor_of_every_vector
-        found = rows.ravel()[direction.astype(np.int64) * q + factor]
-        found[0] = 0.0
-        return np.asarray(found)
+        spectrum = rows.ravel()[direction.astype(np.int64) * q + factor]
+        spectrum[0] = 0.0
+        return np.asarray(spectrum)
 
 
 @lru_cache(maxsize=2)
@@ -292,19 +292,19 @@ def _add_affine_reports_to_table(blocks: AffineBlocks, reports: Reports, table: 
         _count_reports_then_add_to_table(directions, reports, table)
         return
     additions = len(reports) * blocks.window
-    flushed = -(-len(reports) // MOST_IN_16_BITS) * len(table)
-    if flushed < additions and should_use_compiled_code(additions * _SECONDS_AN_ADDITION):
+    flush_cost = -(-len(reports) // MOST_IN_16_BITS) * len(table)
+    if flush_cost < additions and should_use_compiled_code(additions * _SECONDS_AN_ADDITION):
         _add_reports_with_compiled_code(directions, reports, table)
         return
     step = max(1, _TOGETHER // blocks.window)
     for start in range(0, len(reports), step):
         row, value, stride = _row_starts_offsets_and_strides_of_reports(directions, reports[start : start + step])
-        places = np.empty((blocks.window, len(row)), dtype=np.int64)
+        positions = np.empty((blocks.window, len(row)), dtype=np.int64)
         for i in range(blocks.window):
-            np.add(row, value, out=places[i])
+            np.add(row, value, out=positions[i])
             value += stride
             value -= blocks.prime * (value >= blocks.prime)
-        table += np.bincount(places.ravel(), minlength=len(table))
+        table += np.bincount(positions.ravel(), minlength=len(table))
 
 
 def _row_starts_offsets_and_strides_of_reports(
@@ -322,14 +322,14 @@ def _add_reports_with_compiled_code(directions: Directions, reports: Reports, ta
     """As `_add_affine_reports_to_table` without compiled code, in several threads."""
     from discreet.release import add_progression_counts  # needs numba, or its machine code
 
-    blocks, adding = directions.blocks, Lock()
+    blocks, lock = directions.blocks, Lock()
 
     def count_reports_of_part(part: Reports) -> None:
         counts = np.zeros(len(table), dtype=np.uint16)
         for start in range(0, len(part), MOST_IN_16_BITS):
             progressions = _row_starts_offsets_and_strides_of_reports(directions, part[start : start + MOST_IN_16_BITS])
             add_progression_counts(*progressions, blocks.prime, blocks.window, counts)
-            with adding:
+            with lock:
                 np.add(table, counts, out=table)
             counts[:] = 0
 
@@ -346,15 +346,15 @@ def _count_reports_then_add_to_table(directions: Directions, reports: Reports, t
     """Add reports to H by way of how often each report came: sums over windows of shifts, then over the vectors of a direction."""
     blocks = directions.blocks
     q, c, vectors = blocks.prime, blocks.window, np.arange(1, blocks.point_count)
-    often = np.bincount(reports.astype(np.int64), minlength=blocks.block_count).reshape(-1, q)
+    counts = np.bincount(reports.astype(np.int64), minlength=blocks.block_count).reshape(-1, q)
     sums = np.zeros((len(vectors), q + c + 1), dtype=np.int64)
-    np.cumsum(np.concatenate([often, often[:, :c]], axis=1), axis=1, out=sums[:, 1:])
+    np.cumsum(np.concatenate([counts, counts[:, :c]], axis=1), axis=1, out=sums[:, 1:])
     direction, factor = directions.directions_and_factors_of_vectors(vectors)
     lines, rows = table.reshape(-1, q), np.arange(len(vectors))
     for u in range(q):
-        first = (q - factor * u % q) % q  # shifts from here on, c of them, take the value into the window
-        held = sums[rows, first + c] - sums[rows, first]
-        lines[:, u] += np.rint(np.bincount(direction, weights=held, minlength=len(lines))).astype(np.int64)
+        first_shift = (q - factor * u % q) % q  # shifts from here on, c of them, take the value into the window
+        supports = sums[rows, first_shift + c] - sums[rows, first_shift]
+        lines[:, u] += np.rint(np.bincount(direction, weights=supports, minlength=len(lines))).astype(np.int64)
 
 
 def _sum_direction_table_at_points(table: Integers, directions: Directions) -> Integers:
@@ -366,15 +366,15 @@ def _sum_direction_table_at_points(table: Integers, directions: Directions) -> I
     rest = lines - base[:, None]
     spectrum = directions.fourier_spectrum_from_direction_rows(rest.astype(np.float64))
     norm = math.sqrt(float(np.vdot(spectrum, spectrum).real) * blocks.point_count)
-    whole, part = divmod(int(rest.sum()), q)
-    fixed = int(base.sum()) + whole
+    quotient, remainder = divmod(int(rest.sum()), q)
+    offset = int(base.sum()) + quotient
     if _LOSS * math.log2(blocks.point_count) * 2.0**-53 * norm <= _CERTAIN and int(np.abs(rest).max()) < MOST_REPORTS:
         half = spectrum.reshape(shape)[..., : q // 2 + 1]
-        found = scipy.fft.irfftn(half, s=shape, norm="forward").ravel() + part / q
-        rounded = np.rint(found)
-        if float(np.abs(found - rounded).max()) > _SEEN:
+        sums = scipy.fft.irfftn(half, s=shape, norm="forward").ravel() + remainder / q
+        whole_sums = np.rint(sums)
+        if float(np.abs(sums - whole_sums).max()) > _SEEN:
             raise ArithmeticError("sums of a transform are no whole numbers: its rounding errors exceed their bound")
-        return np.asarray(rounded.astype(np.int64) + fixed)
+        return np.asarray(whole_sums.astype(np.int64) + offset)
     bits = max(1, int(np.abs(rest).max()).bit_length() // 2)
     upper = rest >> bits
     lower = rest - (upper << bits)

@@ -182,8 +182,8 @@ class ReportSampler:
     @cached_property
     def draw_plan(self) -> release.ReportPlan:
         """What every draw of a report has in common, as plain numbers for compiled code."""
-        blocks, none = self._blocks, np.zeros((1, 1), dtype=np.uint64)
-        kind, prime, digits, window, binomials = release.SINGLE_BLOCKS, 2, 1, 1, none
+        blocks, empty = self._blocks, np.zeros((1, 1), dtype=np.uint64)
+        kind, prime, digits, window, binomials = release.SINGLE_BLOCKS, 2, 1, 1, empty
         match blocks:
             case MaskedSubsets():
                 kind, binomials = release.MASKED_BLOCKS, blocks.binomials
@@ -226,10 +226,10 @@ class ReportSampler:
         rows, randomness = laws.reshape(-1, self._family.size), entropy_or_seeded_randomness(rng)
         step = max(1, _TOGETHER // 8)
         parts = (rows[start : start + step] for start in range(0, len(rows), step))
-        drawn = [
+        batches = [
             self._draw_reports_for_outcomes(draw_outcomes_from_laws(part, randomness), randomness) for part in parts
         ]
-        reports = np.concatenate(drawn) if drawn else np.zeros(0, dtype=np.uint64)
+        reports = np.concatenate(batches) if batches else np.zeros(0, dtype=np.uint64)
         return reports.reshape(laws.shape[:-1]) if laws.ndim > 1 else int(reports[0])
 
     def release_number(self, p: LawLike) -> int:
@@ -252,12 +252,12 @@ class ReportSampler:
         if laws.ndim != 1:
             raise DiscreetError(f"p holds laws of shape {laws.shape[:-1]}; it is to be the law of one client")
         outcome = draw_outcomes_from_laws(laws[None, :], randomness)
-        own = randomness.integers(1) >= self._uniform_weight
+        is_own = randomness.integers(1) >= self._uniform_weight
         uniform = self._blocks.reports_of_ranks(draw_integers_below(randomness, self._blocks.block_count, 1))
         holding = self._blocks.reports_holding_outcomes(
             outcome, draw_integers_below(randomness, self._blocks.blocks_per_point, 1)
         )
-        return int(np.where(own, holding, uniform)[0])
+        return int(np.where(is_own, holding, uniform)[0])
 
     def release_records(self, records: Iterable[Any], *, rng: np.random.Generator | None = None) -> Reports:
         """One private report for each record, which a client drew from its own distribution: the fast way for millions of clients.
@@ -298,20 +298,22 @@ class ReportSampler:
             DiscreetError: for outcomes or counts out of range, a client that is no name, and a key that is none.
         """
         check_kind("key", key, RunKey, "secret.run_key(...) makes one")
-        given = check_list("outcomes", outcomes, "pass the numbers of the outcomes that the client holds")
-        often = check_list("counts", counts, "pass how often the client holds each outcome")
-        for outcome in given:
+        outcome_numbers = check_list("outcomes", outcomes, "pass the numbers of the outcomes that the client holds")
+        outcome_counts = check_list("counts", counts, "pass how often the client holds each outcome")
+        for outcome in outcome_numbers:
             check_count("outcome", outcome, least=0, most=self._family.size - 1)
-        for count in often:
+        for count in outcome_counts:
             check_count("count", count, least=0, most=TOTAL)
-        if len(given) != len(often):
+        if len(outcome_numbers) != len(outcome_counts):
             raise DiscreetError(
-                f"there are {len(given)} outcomes and {len(often)} counts; give one count for each outcome"
+                f"there are {len(outcome_numbers)} outcomes and {len(outcome_counts)} counts; give one count for each outcome"
             )
-        law = integer_law_of_counts(given, often)
+        law = integer_law_of_counts(outcome_numbers, outcome_counts)
         if not require_drawable_record_total(sum(law.values())):
             raise DiscreetError("the client has no records; leave it out")
-        return self._draw_keyed_report(key, client_message(client, given, often), list(law), list(law.values()))
+        return self._draw_keyed_report(
+            key, client_message(client, outcome_numbers, outcome_counts), list(law), list(law.values())
+        )
 
     def release_messages(
         self, key: RunKey, messages: list[bytes], laws: Sequence[tuple[NDArray[np.uint64], NDArray[np.uint64]]]
@@ -332,33 +334,43 @@ class ReportSampler:
         outcomes, totals = np.zeros(len(laws), dtype=np.int64), np.zeros(len(laws), dtype=np.int64)
         for row, (_, numbers) in enumerate(laws):
             totals[row] = require_drawable_record_total(int(numbers.sum(dtype=np.uint64)))
-        own = (words[:, 0] >= self._uniform_weight) & (totals > 0)
-        again = np.zeros(len(laws), dtype=np.bool_)  # of which words of the first hash are drawn anew
-        reports, mine, others = np.empty(len(laws), dtype=np.uint64), np.flatnonzero(own), np.flatnonzero(~own)
+        is_own = (words[:, 0] >= self._uniform_weight) & (totals > 0)
+        needs_redraw = np.zeros(len(laws), dtype=np.bool_)  # of which words of the first hash are drawn anew
+        reports, own_rows, other_rows = (
+            np.empty(len(laws), dtype=np.uint64),
+            np.flatnonzero(is_own),
+            np.flatnonzero(~is_own),
+        )
         b, r = self._blocks.block_count, self._blocks.blocks_per_point
-        again[others] = words[others, 1] >= (TOTAL // b) * b
-        again[mine] = (words[mine, 1] >= (TOTAL // totals[mine]) * totals[mine]) | (words[mine, 2] >= (TOTAL // r) * r)
-        reports[others] = self._blocks.reports_of_ranks(words[others, 1] % b)
-        places = words[mine, 1] % totals[mine]
-        for row, place in zip(mine.tolist(), places.tolist(), strict=True):
-            held, numbers = laws[row]
-            outcomes[row] = held[np.searchsorted(np.cumsum(numbers), place, side="right")] if len(held) > 1 else held[0]
-        reports[mine] = self._blocks.reports_holding_outcomes(outcomes[mine], words[mine, 2] % r)
-        for row in np.flatnonzero(again).tolist():
-            held, numbers = laws[row]
-            reports[row] = self._draw_keyed_report(key, messages[row], held.tolist(), numbers.tolist())
+        needs_redraw[other_rows] = words[other_rows, 1] >= (TOTAL // b) * b
+        needs_redraw[own_rows] = (words[own_rows, 1] >= (TOTAL // totals[own_rows]) * totals[own_rows]) | (
+            words[own_rows, 2] >= (TOTAL // r) * r
+        )
+        reports[other_rows] = self._blocks.reports_of_ranks(words[other_rows, 1] % b)
+        record_numbers = words[own_rows, 1] % totals[own_rows]
+        for row, record_number in zip(own_rows.tolist(), record_numbers.tolist(), strict=True):
+            client_outcomes, numbers = laws[row]
+            outcomes[row] = (
+                client_outcomes[np.searchsorted(np.cumsum(numbers), record_number, side="right")]
+                if len(client_outcomes) > 1
+                else client_outcomes[0]
+            )
+        reports[own_rows] = self._blocks.reports_holding_outcomes(outcomes[own_rows], words[own_rows, 2] % r)
+        for row in np.flatnonzero(needs_redraw).tolist():
+            client_outcomes, numbers = laws[row]
+            reports[row] = self._draw_keyed_report(key, messages[row], client_outcomes.tolist(), numbers.tolist())
         return reports
 
-    def _draw_keyed_report(self, key: RunKey, message: bytes, outcomes: list[int], numbers: list[int]) -> int:
+    def _draw_keyed_report(self, key: RunKey, message: bytes, outcomes: list[int], counts: list[int]) -> int:
         """One report from the words of a client."""
-        words, total = keyed_word_stream(key, message), require_drawable_record_total(sum(numbers))
+        words, total = keyed_word_stream(key, message), require_drawable_record_total(sum(counts))
         if next(words) < self._uniform_weight or not total:
             return int(
                 self._blocks.reports_of_ranks(
                     _as_one_element_array(next_integer_below(words, self._blocks.block_count))
                 )[0]
             )
-        outcome = outcomes[bisect_right(list(accumulate(numbers)), next_integer_below(words, total))]
+        outcome = outcomes[bisect_right(list(accumulate(counts)), next_integer_below(words, total))]
         rank = next_integer_below(words, self._blocks.blocks_per_point)
         return int(
             self._blocks.reports_holding_outcomes(_as_one_element_array(outcome), _as_one_element_array(rank))[0]
@@ -383,8 +395,8 @@ class ReportSampler:
         """
         beta = Fraction(self._uniform_weight, TOTAL)
         holds = self._blocks.holds(self._require_one_report(report), self._family.numbers([outcome]))[0]
-        own = (1 - beta) / self._blocks.blocks_per_point if holds else Fraction(0)
-        return beta / self._blocks.block_count + own
+        own_part = (1 - beta) / self._blocks.blocks_per_point if holds else Fraction(0)
+        return beta / self._blocks.block_count + own_part
 
     def reports(self) -> Reports:
         """Every report there is, in order, if they are at most 2^20."""
@@ -441,19 +453,19 @@ class ReportSampler:
         Raises:
             DiscreetError: for numbers that are not reports, and for unknown outcomes.
         """
-        given, numbers = self.check_reports(reports), self._family.numbers(outcomes)
-        if given.shape[-1:] not in ((), (1,)) and len(numbers) not in (1, given.shape[-1]):
+        checked, numbers = self.check_reports(reports), self._family.numbers(outcomes)
+        if checked.shape[-1:] not in ((), (1,)) and len(numbers) not in (1, checked.shape[-1]):
             raise DiscreetError(
-                f"there are {given.shape[-1]:,} reports and {len(numbers):,} outcomes; give one outcome for each report, or one in a list"
+                f"there are {checked.shape[-1]:,} reports and {len(numbers):,} outcomes; give one outcome for each report, or one in a list"
             )
-        return self._blocks.holds(given, numbers)
+        return self._blocks.holds(checked, numbers)
 
     def _require_one_report(self, report: Any) -> Reports:
         """The report in an array of one."""
-        given = self.check_reports([report])
-        if given.shape != (1,):
+        checked_reports = self.check_reports([report])
+        if checked_reports.shape != (1,):
             raise DiscreetError(f"report = {report!r} is not one report; pass one whole number")
-        return given
+        return checked_reports
 
     def outcomes_of(self, report: int) -> NDArray[Any]:
         """The outcomes that a report names, as labels where there are some; at most one is the client's own.
@@ -492,9 +504,9 @@ def draw_outcomes_from_laws(rows: Floats, randomness: Randomness) -> Integers:
     """One outcome of each row of probabilities, by the inverse of its distribution function. Privacy does not depend on it."""
     sums = np.cumsum(rows, axis=1)
     total = sums[:, -1]
-    places = (randomness.integers(len(rows)) >> 9) * 2.0**-53 * total
-    places = np.minimum(places, np.nextafter(total, 0.0))  # or rounding could pass the last outcome
-    return np.asarray(np.argmax(sums > places[:, None], axis=1))
+    points = (randomness.integers(len(rows)) >> 9) * 2.0**-53 * total
+    points = np.minimum(points, np.nextafter(total, 0.0))  # or rounding could pass the last outcome
+    return np.asarray(np.argmax(sums > points[:, None], axis=1))
 
 
 def fraction_below_exp_epsilon(promise: Pure) -> Fraction:
@@ -513,12 +525,12 @@ def least_weight_of_uniform_report(blocks: RankedReports, bound: Fraction) -> in
 
 def draw_reports(blocks: RankedReports, weight: int, outcomes: Integers, randomness: Randomness) -> Reports:
     """A report for each drawn outcome: a uniform one where a word is below N = `weight`, else a uniform one that holds it."""
-    own = randomness.integers(len(outcomes)) >= weight
-    mine, others = np.flatnonzero(own), np.flatnonzero(~own)
+    is_own = randomness.integers(len(outcomes)) >= weight
+    own_rows, other_rows = np.flatnonzero(is_own), np.flatnonzero(~is_own)
     reports = np.empty(len(outcomes), dtype=np.uint64)
-    reports[others] = blocks.reports_of_ranks(draw_integers_below(randomness, blocks.block_count, len(others)))
-    rank = draw_integers_below(randomness, blocks.blocks_per_point, len(mine))
-    reports[mine] = blocks.reports_holding_outcomes(outcomes[mine], rank)
+    reports[other_rows] = blocks.reports_of_ranks(draw_integers_below(randomness, blocks.block_count, len(other_rows)))
+    rank = draw_integers_below(randomness, blocks.blocks_per_point, len(own_rows))
+    reports[own_rows] = blocks.reports_holding_outcomes(outcomes[own_rows], rank)
     return reports
 
 
