@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from discreet.agreement import Agreement
 from discreet.errors import BudgetError, LedgerError
 from discreet.ledger import Budget, Ledger, _book as book, _client_ledger as file
 from discreet.ledger._book import Book
+from discreet.ledger._client_ledger import Destination
 from tests.ledger import kills
 from tests.ledger.charging import ONE, OTHER, PROFILE, charge
 
@@ -48,21 +50,66 @@ def test_the_same_request_gets_the_same_sample_and_is_charged_once(ledger: Ledge
     assert ledger.spent().basic == Fraction(3, 2)
 
 
-def test_a_ledger_that_is_renamed_after_a_crash_needs_its_journal(tmp_path: Path, ledger: Ledger) -> None:
+def charge_without_removing_the_journal(ledger: Ledger, round: int, sample: int, patch: pytest.MonkeyPatch) -> Path:
+    """The files of a crash in the middle of a commit: the new line is written, and the journal that undoes it is still there."""
+    journal, second_name = (ledger.path.with_name(f"{ledger.path.name}{suffix}") for suffix in ("-journal", "-kept"))
+    add_line = book.BookWriter.add_line
+
+    def keep_journal(self: book.BookWriter, line: Any) -> None:
+        add_line(self, line)
+        os.link(journal, second_name)
+
+    with patch.context() as patched:
+        patched.setattr(book.BookWriter, "add_line", keep_journal)
+        charge(ledger, round, sample=sample)
+    second_name.rename(journal)
+    return journal
+
+
+def advised_moves(error: LedgerError) -> list[tuple[str, str]]:
+    """The two moves that an error advises: of the journal of a renamed file, and of the journal that a lost original left."""
+    renamed, lost = re.findall(r"mv (\S+) (\S+?)[.,] ", str(error))
+    return [renamed, lost]
+
+
+def test_a_ledger_that_is_renamed_after_a_crash_needs_its_journal(
+    tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The sample that was released under the new name was undone, and drawn anew, once the file had its earlier name again."""
-    earlier, later = f"{ledger.path}-journal", f"{tmp_path / 'renamed'}-journal"
     charge(ledger, 1, sample=3)
-    Path(earlier).touch(mode=0o600)
+    journal = charge_without_removing_the_journal(ledger, 2, 5, monkeypatch)
     ledger.path.rename(tmp_path / "renamed")
-    with pytest.raises(LedgerError, match="was renamed after a crash") as caught:
+    with pytest.raises(LedgerError, match="was renamed or restored after a crash") as caught:
         Ledger(tmp_path / "renamed")
-    assert str(caught.value).endswith(f"mv {earlier} {later}")
-    Path(earlier).rename(later)
+    moved, _ = advised_moves(caught.value)
+    assert moved == (str(journal), f"{tmp_path / 'renamed'}-journal")
+    os.rename(*moved)
     renamed = Ledger(tmp_path / "renamed")
+    assert [entry.round for entry in renamed.entries()] == [1]
     assert charge(renamed, 1, sample=4) == 3
-    assert charge(renamed, 2, sample=4) == 4
-    Path(earlier).touch(mode=0o600)  # of another ledger, by now
+    assert charge(renamed, 2, sample=4) == 4  # the sample of the interrupted charge was never returned
+    journal.touch(mode=0o600)  # of another ledger, by now
     assert charge(renamed, 3, sample=5) == 5
+
+
+@pytest.mark.parametrize("choice", [0, 1])
+@pytest.mark.parametrize("released", [1, 2])
+def test_a_copy_that_is_restored_beside_the_journal_of_a_lost_ledger_keeps_its_charges(
+    tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, choice: int, released: int
+) -> None:
+    """The error said that it was renamed. Neither of the moves that it now advises undoes a charge, with the latest copy or an older one."""
+    charge(ledger, 1, sample=1)
+    shutil.copy2(ledger.path, tmp_path / "copy")
+    for number in range(2, released + 1):
+        charge(ledger, number, sample=number)
+    charge_without_removing_the_journal(ledger, 3, 3, monkeypatch)
+    ledger.path.unlink()
+    with pytest.raises(
+        LedgerError, match=r"First copy both files .* use only a copy made after the last release"
+    ) as caught:
+        Ledger(tmp_path / "copy")
+    os.rename(*advised_moves(caught.value)[choice])
+    assert charge(Ledger(tmp_path / "copy"), 1, sample=9) == 1
 
 
 def test_past_the_budget_it_refuses_and_says_what_is_left(ledger: Ledger) -> None:
@@ -541,6 +588,24 @@ def test_what_was_released_is_known_and_costs_nothing(tmp_path: Path) -> None:
         assert len(ledger.entries()) == 1
         with pytest.raises(DiscreetError, match="round = 3"):
             ledger.released_sample(sampler, agreement=agreement, round=3)
+
+
+def test_a_collector_s_question_is_looked_up_in_as_few_readings_as_it_takes(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[str] = []
+    read = Book._read_and_verify_lines
+
+    def counted(self: Book, database: sqlite3.Connection) -> list[Any]:
+        reads.append("read")
+        return read(self, database)
+
+    monkeypatch.setattr(Book, "_read_and_verify_lines", counted)
+    to = Destination("https://a.example", "0" * 64, ONE)
+    for number in (2, 1):  # the first one also notes the key, under the lock
+        reads.clear()
+        assert ledger.answer_to(to, 1) is None
+        assert len(reads) == number
 
 
 @pytest.mark.parametrize(

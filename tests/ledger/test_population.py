@@ -18,9 +18,9 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from discreet import DiscreetError
 from discreet.errors import BudgetError, LedgerError
-from discreet.ledger import PopulationLedger
+from discreet.ledger import PopulationLedger, refuse_budget_below_one_sample
 from discreet.ledger._book import Book, Rounds
-from discreet.ledger._population_ledger import ClientDigests, Round, Settlement, read_budget_and_runs, spent_by_clients
+from discreet.ledger._population_ledger import ClientDigests, Round, Settlement, costs_by_client, read_budget_and_runs
 from discreet.release._randomness import Question, Secret, read_secret, write_secret
 from tests.ledger import population_kills
 from tests.soaking import wide
@@ -82,7 +82,7 @@ def test_another_round_agreement_or_question_is_paid_for(ledger: PopulationLedge
         [asked(2, 0.1), asked(agreement="b" * 64, epsilon=0.1), asked(column="x", epsilon=0.1)]
     ):
         assert settle(ledger, [1], 20 + number, other) == {1: 21 + number}
-    assert spent_by_clients(ledger.folder, read_budget_and_runs(ledger.folder)[1]).tolist() == [pytest.approx(0.8)]
+    assert costs_by_client(ledger.folder, read_budget_and_runs(ledger.folder)[1]).tolist() == [pytest.approx(0.8)]
 
 
 def test_clients_over_budget_stop_the_run_or_are_left_out_and_counted(ledger: PopulationLedger) -> None:
@@ -99,6 +99,24 @@ def test_clients_over_budget_stop_the_run_or_are_left_out_and_counted(ledger: Po
     assert settle(ledger, [1, 2], 99, asked(1)) == {1: 1, 2: 2}  # what is paid for stays available
     with pytest.raises(DiscreetError, match="over_budget = 'x' is not one of refuse, drop"):
         settle(ledger, [1], 0, asked(), over_budget="x")
+
+
+def test_what_to_do_about_a_budget_below_one_sample_never_forgets_what_was_spent(
+    tmp_path: Path, ledger: PopulationLedger
+) -> None:
+    """For a ledger with charges the advice was a larger budget and a new secret, under which nothing is spent."""
+    settle(ledger, [1], 0, asked(1, 1.0))
+    dear = asked(2, 1.0000000000000002)
+    with pytest.raises(BudgetError) as caught:
+        settle(ledger, [1, 2], 0, dear)
+    assert "costs epsilon = 1.0000000000000002, and a client's whole budget is 1.0 in ledger" in str(caught.value)
+    assert str(caught.value).endswith(
+        "agree on a smaller epsilon. The ledger keeps its budget, and what was spent stays spent"
+    )
+    with pytest.raises(
+        BudgetError, match=r"budget is 0\.3, so no ledger .*: .* or give a larger budget= \(--budget\)$"
+    ):
+        refuse_budget_below_one_sample(0.3, 0.30000000000000004, tmp_path / "new")
 
 
 def test_whether_a_client_is_over_budget_does_not_depend_on_what_was_drawn(ledger: PopulationLedger) -> None:
@@ -348,7 +366,7 @@ def test_runs_at_the_same_time_charge_each_client_once(tmp_path: Path, secret: S
             for client, sample in json.loads(answers):
                 assert seen.setdefault((number, client), sample) == sample
         assert process.returncode == 0
-    spent = spent_by_clients(ledger.folder, read_budget_and_runs(ledger.folder)[1])
+    spent = costs_by_client(ledger.folder, read_budget_and_runs(ledger.folder)[1])
     assert spent.max() == 1.0
     charged = sum(run.clients for run in read_budget_and_runs(ledger.folder)[1])
     assert charged == len(seen)

@@ -48,11 +48,11 @@ from discreet.ledger import (
     Budget,
     Ledger,
     PopulationLedger,
-    made_ledger_text,
+    new_ledger_message,
     population_ledger_exists,
     read_budget_and_runs,
     refuse_budget_below_one_sample,
-    spent_by_clients,
+    costs_by_client,
 )
 from discreet.privacy.tradeoff import LARGE_EPSILON
 from discreet.release import Secret, read_secret, write_secret
@@ -88,7 +88,7 @@ def open_or_create_population_ledger(
     empty = folder.exists()
     made = PopulationLedger.create(folder, budget=budget, secret=secret)
     if not quiet:
-        _tell_on_stderr(made_ledger_text(made, empty_folder=empty))
+        _tell_on_stderr(new_ledger_message(made, empty_folder=empty))
     return made
 
 
@@ -99,7 +99,7 @@ def _tell_on_stderr(sentence: str) -> None:
 def _show_population_ledger(folder: Path, *, json: bool) -> None:
     """Print the charges of each round, and the largest spending of a client."""
     budget, runs = read_budget_and_runs(folder)
-    spent = spent_by_clients(folder, runs)
+    spent = costs_by_client(folder, runs)
     most = float(spent.max()) if spent.size else 0.0
     record = {
         "budget": {"epsilon": budget.epsilon},

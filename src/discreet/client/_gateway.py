@@ -31,7 +31,7 @@ from discreet.ledger import (
     Destination,
     PopulationLedger,
     Round,
-    made_ledger_text,
+    new_ledger_message,
     population_ledger_exists,
     refuse_budget_below_one_sample,
 )
@@ -235,7 +235,7 @@ def _open_or_create_gateway_ledger(
         try:
             made = PopulationLedger.create(folder, budget=budget, secret=secret)
             if empty:
-                notify(made_ledger_text(made, empty_folder=True))
+                notify(new_ledger_message(made, empty_folder=True))
             return made
         except LedgerError:
             if not population_ledger_exists(folder):  # else another run created it

@@ -18,11 +18,11 @@ with imports_on_first_use(globals()):
         PopulationLedger,
         Round as Round,
         Settlement as Settlement,
-        made_ledger_text as made_ledger_text,
+        costs_by_client as costs_by_client,
+        new_ledger_message as new_ledger_message,
         population_ledger_exists as population_ledger_exists,
         read_budget_and_runs as read_budget_and_runs,
         refuse_budget_below_one_sample as refuse_budget_below_one_sample,
-        spent_by_clients as spent_by_clients,
     )
 
 OVER_BUDGET = ("refuse", "drop")  # here: every release checks it, and most have no ledger

@@ -31,8 +31,9 @@ and journal are readable by their owner alone (0600). Each operation opens the f
 
 A book gets its name once its first line is durable, so an empty file of that name is damaged and never started anew. A file with two names
 (a hard link) is refused: SQLite looks for the journal beside the name that it is given, so a line that a crash leaves uncommitted would
-count under one name and be undone under the other. For the same reason a book notes under which name it was written last. If it is renamed
-after a crash, and its journal is left behind, it is refused until the journal is beside it again.
+count under one name and be undone under the other. For the same reason a book notes under which name it was written last. While that name
+is gone and its journal is left, the book is refused under other names: either it was renamed after a crash, and the journal belongs to it,
+or it is a restored copy, and the journal belongs to the lost original. The file cannot tell which, so the error gives a safe way for each.
 
 **Rounds** ensures that a round is released once under a secret. Equal data give equal samples, so a second release of a round on changed data
 would reveal, by the samples that differ, that they changed (`discreet.release._randomness`). Before any sample of a round appears, the book
@@ -123,9 +124,11 @@ class Budget:
     @property
     def order(self) -> float:
         """The Renyi order of the filter: the best one for a total of epsilon spread over many small releases."""
-        doubt = -math.log(self.delta / 2.0)
-        best = math.sqrt(doubt) * (math.sqrt(doubt + self.epsilon) + math.sqrt(doubt)) / self.epsilon
-        return 1.0 + min(max(best, _ORDERS[0]), _ORDERS[1])
+        log_inverse = -math.log(self.delta / 2.0)
+        excess = (
+            math.sqrt(log_inverse) * (math.sqrt(log_inverse + self.epsilon) + math.sqrt(log_inverse)) / self.epsilon
+        )
+        return 1.0 + min(max(excess, _ORDERS[0]), _ORDERS[1])
 
     def spent(self, releases: Sequence[tuple[BoxProfile, int]]) -> Spent:
         """The cost of the given number of releases from each box."""
@@ -134,8 +137,8 @@ class Budget:
         if self.delta > _NO_DELTA and releases:
             accounted = self._epsilon_by_renyi(releases)
             if len(releases) == 1 and releases[0][1] <= MOST_SAMPLES:
-                allowed = self.delta if releases[0][1] == 1 else self.delta / 2.0
-                accounted = min(accounted, compose(releases).epsilon(allowed))
+                delta = self.delta if releases[0][1] == 1 else self.delta / 2.0
+                accounted = min(accounted, compose(releases).epsilon(delta))
         return Spent(basic, accounted)
 
     def allows(self, spent: Spent) -> bool:
@@ -150,28 +153,28 @@ class Budget:
 
     def left(self, spent: Spent) -> float:
         """The remaining epsilon, rounded down."""
-        by_sum = max(Fraction(0), Fraction(stated_decimal(self.epsilon)) - spent.basic)
-        rounded = float(by_sum)
-        if Fraction(stated_decimal(rounded)) > by_sum:
-            rounded = math.nextafter(rounded, 0.0)
-        return max(rounded, self.epsilon - spent.accounted)
+        remainder = max(Fraction(0), Fraction(stated_decimal(self.epsilon)) - spent.basic)
+        epsilon = float(remainder)
+        if Fraction(stated_decimal(epsilon)) > remainder:
+            epsilon = math.nextafter(epsilon, 0.0)
+        return max(epsilon, self.epsilon - spent.accounted)
 
     def _epsilon_by_renyi(self, releases: Sequence[tuple[BoxProfile, int]]) -> float:
         order = self.order
-        total = math.fsum(count * renyi(profile, order=order) for profile, count in releases) * _ROUNDING
-        return total + math.log1p(-1.0 / order) - math.log(self.delta / 2.0 * order) / (order - 1.0)
+        divergence = math.fsum(count * renyi(profile, order=order) for profile, count in releases) * _ROUNDING
+        return divergence + math.log1p(-1.0 / order) - math.log(self.delta / 2.0 * order) / (order - 1.0)
 
     def __str__(self) -> str:
         return f"epsilon = {self.epsilon:g}" + (f" at delta = {self.delta:g}" if self.delta else "")
 
 
-def numbers_as_distinct_texts(one: float, other: float) -> tuple[str, str]:
+def numbers_as_distinct_texts(first: float, second: float) -> tuple[str, str]:
     """Two different numbers as texts with enough digits to tell them apart."""
-    for digits in range(6, 18):
-        texts = f"{one:.{digits}g}", f"{other:.{digits}g}"
+    for digits in range(6, 17):  # more would spell out 0.3 as 0.29999999999999999
+        texts = f"{first:.{digits}g}", f"{second:.{digits}g}"
         if texts[0] != texts[1]:
             return texts
-    return repr(one), repr(other)
+    return repr(first), repr(second)
 
 
 WAIT_SECONDS = 10.0
@@ -236,9 +239,9 @@ class Book:
         """Raise an error for a file with a second name, unless that is what a creation left that was cut short; then remove it."""
         path = Path(os.path.realpath(self.path))
         with suppress(OSError):  # a folder that cannot be listed or written
-            for left in path.parent.iterdir():
-                if left.name.startswith(f"{path.name}{PARTIAL}") and left.samefile(path):
-                    left.unlink(missing_ok=True)
+            for leftover in path.parent.iterdir():
+                if leftover.name.startswith(f"{path.name}{PARTIAL}") and leftover.samefile(path):
+                    leftover.unlink(missing_ok=True)
         if path.stat().st_nlink > 1:
             raise LedgerError(
                 f"{self.what} {self.path} has a second name (a hard link), and a charge that a crash interrupts under one name is undone "
@@ -258,7 +261,7 @@ class Book:
                 for statement in _SCHEMA:
                     database.execute(statement)
                 _append_line(database, [], {"format": self.kind, **terms})
-                self._note_place(database)
+                self._note_file_path(database)
             os.link(partial, self.path)
             sync_folder(self.path.parent)
         except FileExistsError:
@@ -286,14 +289,14 @@ class Book:
             lines = self._read_and_verify_lines(database)
             if database.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
                 raise LedgerError(self._refusal_text(_DAMAGED))
-            self._note_place(database)
+            self._note_file_path(database)
             yield BookWriter(database, lines)
 
     @property
     def _place(self) -> bytes:
         return os.fsencode(os.path.realpath(self.path))
 
-    def _note_place(self, database: sqlite3.Connection) -> None:
+    def _note_file_path(self, database: sqlite3.Connection) -> None:
         """Note the file's name with what is written under it."""
         database.execute(_PLACE)
         if database.execute("SELECT path FROM place").fetchall() != [(self._place,)]:
@@ -301,16 +304,28 @@ class Book:
             database.execute("INSERT INTO place VALUES (?)", (self._place,))
 
     def _refuse_journal_left_behind(self, database: sqlite3.Connection) -> None:
-        """Raise an error if the file was renamed after a crash, without its journal: it would undo the last line under the earlier name."""
+        """Raise an error if a crash left a journal under the earlier name: it may undo the last line, if this file was renamed.
+
+        If it is a restored copy, the journal may be of another state. So the advice begins with copies, and removes nothing.
+        """
         if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'place'").fetchone():
             return
-        for (place,) in database.execute("SELECT path FROM place").fetchall():
-            journal = place + _JOURNAL
-            if b"\0" not in place and place != self._place and not os.path.lexists(place) and os.path.lexists(journal):
-                left, beside = (shlex.quote(os.fsdecode(path)) for path in (journal, self._place + _JOURNAL))
+        for (noted_path,) in database.execute("SELECT path FROM place").fetchall():
+            journal = noted_path + _JOURNAL
+            if (
+                b"\0" not in noted_path
+                and noted_path != self._place
+                and not os.path.lexists(noted_path)
+                and os.path.lexists(journal)
+            ):
+                journal_text, target_text, aside_text = (
+                    shlex.quote(os.fsdecode(path)) for path in (journal, self._place + _JOURNAL, journal + b".lost")
+                )
                 raise LedgerError(
-                    f"{self.what} {self.path} was renamed after a crash, and its journal was left behind: under its earlier name a charge "
-                    f"would be undone that counts under this one. Move the journal as well: mv {left} {beside}"
+                    f"{self.what} {self.path} was renamed or restored after a crash, which left {journal_text} beside its earlier name. "
+                    "First copy both files to another folder. If the file was renamed, the journal belongs to it, and undoes the unfinished "
+                    f"charge: mv {journal_text} {target_text}. If the file is a restored copy, the journal belongs to the lost original: "
+                    f"mv {journal_text} {aside_text}, and use only {LATEST_COPY}"
                 )
 
     def _read_and_verify_lines(self, database: sqlite3.Connection) -> list[Any]:
@@ -327,9 +342,9 @@ class Book:
         rows = database.execute("SELECT number, line, mark FROM lines NOT INDEXED ORDER BY number").fetchall()
         ends = database.execute("SELECT number, mark FROM last").fetchall()
         mark = b""
-        for place, (number, line, stored) in enumerate(rows):
+        for index, (number, line, stored_mark) in enumerate(rows):
             mark = _chained_line_digest(mark, line) if isinstance(line, str) else b""
-            if number != place or stored != mark:
+            if number != index or stored_mark != mark:
                 raise LedgerError(self._refusal_text(_DAMAGED))
         if ends != [(len(rows), mark)] or not rows:
             raise LedgerError(self._refusal_text(_DAMAGED))
@@ -341,8 +356,8 @@ class Book:
             )
         return lines
 
-    def _refusal_text(self, why: str) -> str:
-        return f"{self.what} {self.path}: {why}; no sample was released"
+    def _refusal_text(self, reason: str) -> str:
+        return f"{self.what} {self.path}: {reason}; no sample was released"
 
     @contextmanager
     def _durable_transaction(self, database: sqlite3.Connection) -> Iterator[None]:
@@ -370,8 +385,8 @@ class Book:
             with using_sqlite_connection(partial or self.path, self.wait) as database:
                 yield database
         except sqlite3.Error as error:
-            why = _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, str(error))
-            raise LedgerError(self._refusal_text(why)) from error
+            reason = _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, str(error))
+            raise LedgerError(self._refusal_text(reason)) from error
         except (UnicodeDecodeError, OverflowError) as error:  # raised by SQLite on a damaged file
             raise LedgerError(self._refusal_text(_DAMAGED)) from error
 
@@ -389,16 +404,16 @@ class BookWriter:
 
 def _append_line(database: sqlite3.Connection, lines: list[Any], line: Any) -> None:
     text = json.dumps(line, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    before = database.execute("SELECT mark FROM last").fetchone()
-    mark = _chained_line_digest(b"" if before is None else before[0], text)
+    last_row = database.execute("SELECT mark FROM last").fetchone()
+    mark = _chained_line_digest(b"" if last_row is None else last_row[0], text)
     database.execute("INSERT INTO lines VALUES (?, ?, ?)", (len(lines), text, mark))
     lines.append(line)
     database.execute("DELETE FROM last")
     database.execute("INSERT INTO last VALUES (?, ?)", (len(lines), mark))
 
 
-def _chained_line_digest(before: bytes, line: str) -> bytes:
-    return hashlib.blake2b(before + line.encode(), digest_size=16, person=b"discreet line").digest()
+def _chained_line_digest(mark: bytes, line: str) -> bytes:
+    return hashlib.blake2b(mark + line.encode(), digest_size=16, person=b"discreet line").digest()
 
 
 def utc_timestamp() -> str:
@@ -449,24 +464,24 @@ class Rounds:
 
     def note_released_round(self, agreement: Agreement, question: Question, number: int, digest: bytes) -> None:
         """Note that this round is released on the input with this digest; an error if it was released on another input."""
-        asked = [question.value, question.count, question.weight]
+        columns = [question.value, question.count, question.weight]
         with self._using_notes_under_lock() as notes:
             self._refuse_if_ledger_noted(notes.lines)
-            released = {
-                line[3]: line[4] for line in notes.lines if line[0] == _ROUND and line[1:3] == [agreement.id, asked]
+            digests = {
+                line[3]: line[4] for line in notes.lines if line[0] == _ROUND and line[1:3] == [agreement.id, columns]
             }
-            if number not in released:
-                notes.add([_ROUND, agreement.id, asked, number, digest.hex()])
-            elif released[number] != digest.hex():
-                own = agreement.own
-                otherwise = (
-                    "" if own is None else f", or the law of {own.name!r} answered otherwise for the same data (its code, or its "
+            if number not in digests:
+                notes.add([_ROUND, agreement.id, columns, number, digest.hex()])
+            elif digests[number] != digest.hex():
+                mechanism = agreement.own
+                cause = (
+                    "" if mechanism is None else f", or the law of {mechanism.name!r} answered otherwise for the same data (its code, or its "
                     "arithmetic on this machine, is another)"
                 )  # fmt: skip
                 raise DiscreetError(
                     f"round {number} of agreement {agreement.id[:12]}... was released on other data in column "
-                    f"{question.value!r}{otherwise}, and samples that differ would tell that they changed; "
-                    + _next_round_advice(agreement, released)
+                    f"{question.value!r}{cause}, and samples that differ would tell that they changed; "
+                    + _next_round_advice(agreement, digests)
                 )
 
     def note_ledger_of_secret(self, ledger: str) -> None:
@@ -475,10 +490,10 @@ class Rounds:
         An error if it serves another ledger, or if rounds were released under it without one.
         """
         with self._using_notes_under_lock() as notes:
-            served = [line[1] for line in notes.lines if line[0] == _LEDGER]
-            if served == [ledger]:
+            ledgers = [line[1] for line in notes.lines if line[0] == _LEDGER]
+            if ledgers == [ledger]:
                 return
-            if served:
+            if ledgers:
                 raise LedgerError(
                     "this secret serves another ledger, and this one knows nothing of what was spent there; give that ledger, or "
                     "make a new secret for a new one, whose budget is what is left"
@@ -516,8 +531,8 @@ class Rounds:
             return
         if not os.path.lexists(self._book.path):
             self._create_book(self._book)
-        with self._book.using_write_transaction() as pen:
-            yield _NotesUnderSecret(pen.lines[1:], pen.add_line)
+        with self._book.using_write_transaction() as writer:
+            yield _NotesUnderSecret(writer.lines[1:], writer.add_line)
 
     def _create_book(self, book: Book) -> None:
         """Create the book, unless another process has just done so."""
@@ -537,11 +552,11 @@ def forget_rounds_in_memory() -> None:
         _NOTES_IN_MEMORY.clear()
 
 
-def _next_round_advice(agreement: Agreement, released: dict[int, str]) -> str:
-    free = next((number for number in range(1, agreement.rounds + 1) if number not in released), None)
-    if free is None:
+def _next_round_advice(agreement: Agreement, digests: dict[int, str]) -> str:
+    next_round = next((number for number in range(1, agreement.rounds + 1) if number not in digests), None)
+    if next_round is None:
         return (
             f"all {agreement.rounds} rounds agreed on are released: make an agreement with more, whose rounds spend epsilon on top of "
             "these, or give the data as they were"
         )
-    return f"new data are a new round, with fresh randomness: round={free} (--round {free}), which spends epsilon again"
+    return f"new data are a new round, with fresh randomness: round={next_round} (--round {next_round}), which spends epsilon again"

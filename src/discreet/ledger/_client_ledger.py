@@ -32,6 +32,7 @@ belong together, and a device that has lost one of them gets an error instead of
 import math
 import os
 import secrets
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -105,17 +106,17 @@ class Destination:
         """The destination in a line of a ledger; None for a sample without one."""
         return None if line is None else cls(*line)
 
-    def is_same_collector_as(self, before: "Destination | None") -> bool:
+    def is_same_collector_as(self, destination: "Destination | None") -> bool:
         """Whether an earlier sample went to this collector."""
-        if before is None:
+        if destination is None:
             return False
-        return before.address == self.address or (self.key is not None and before.key == self.key)
+        return destination.address == self.address or (self.key is not None and destination.key == self.key)
 
-    def is_answered_by_earlier_sample(self, before: "Destination | None", agreement: str) -> bool:
+    def is_answered_by_earlier_sample(self, destination: "Destination | None", agreement: str) -> bool:
         """Whether an earlier sample under that agreement answers this collection's question in its round."""
-        if before is None or not self.is_same_collector_as(before):
+        if destination is None or not self.is_same_collector_as(destination):
             return False
-        return before.collection == self.collection or agreement in self.agreements or agreement == self.collection
+        return destination.collection == self.collection or agreement in self.agreements or agreement == self.collection
 
     def check_key_and_make_key_note(self, lines: Iterable[Any]) -> list[Any] | None:
         """The line to add to a ledger before anything is sent; None if the key is already noted.
@@ -125,16 +126,16 @@ class Destination:
         """
         notes = [line for line in lines if is_key_note(line) and self.address in line[2]]
         # earlier versions noted a key for every address that its signature named, so for other collectors' too
-        own = [key for _, key, addresses in notes if addresses == [self.address]]
-        known = own[-1] if own else notes[-1][1] if notes else None
-        if known is not None and known != self.key and not self.trusted:
-            now = "signs nothing now" if self.key is None else f"signs with key {self.key} now"
+        keys = [key for _, key, addresses in notes if addresses == [self.address]]
+        last_key = keys[-1] if keys else notes[-1][1] if notes else None
+        if last_key is not None and last_key != self.key and not self.trusted:
+            change = "signs nothing now" if self.key is None else f"signs with key {self.key} now"
             raise CollectorError(
-                f"the collector at {self.address} signed with key {known} before, and {now}: nothing was sent. Ask "
+                f"the collector at {self.address} signed with key {last_key} before, and {change}: nothing was sent. Ask "
                 f"its operator through another channel; if the change is intended, name the key to trust, or "
                 f"'none': key= (--key)"
             )
-        if own[-1:] == [self.key] or (not notes and self.key is None):
+        if keys[-1:] == [self.key] or (not notes and self.key is None):
             return None
         return [_KEY, self.key, [self.address]]
 
@@ -257,8 +258,8 @@ class Ledger:
             ).sample
         if not isinstance(sampler, JointSampler):
             refuse_non_sampler(sampler)
-        held: Any = p
-        shape = sampler.carrier.read_clients(held).shape
+        client: Any = p
+        shape = sampler.carrier.read_clients(client).shape
         if shape:
             raise DiscreetError(
                 f"p holds {math.prod(shape)} distributions; a ledger belongs to one client, with one distribution"
@@ -266,8 +267,8 @@ class Ledger:
 
         def draw_release_number() -> int:
             if isinstance(sampler, JointSampler):
-                return int(sampler.release_number(held))
-            return int(sampler.release_number(held, constant_time=sampler.can_draw_in_constant_time))
+                return int(sampler.release_number(client))
+            return int(sampler.release_number(client, constant_time=sampler.can_draw_in_constant_time))
 
         return self._release_and_charge(sampler, draw_release_number, agreement=agreement, round=round).as_released(
             sampler
@@ -305,10 +306,12 @@ class Ledger:
 
         The collector's key is noted: from then on another key at this address is an error until the device's owner trusts it.
         """
-        if to.check_key_and_make_key_note(self._book.read_lines()[1:]) is not None:
-            with self._book.using_write_transaction() as pen:
-                _note_collector_key(pen, to)
-        return self._find_charge_for_question(self._book.read_lines(), agreement="", round=round, to=to)
+        lines = self._book.read_lines()
+        if to.check_key_and_make_key_note(lines[1:]) is not None:
+            with self._book.using_write_transaction() as writer:
+                _note_collector_key(writer, to)
+                lines = writer.lines
+        return self._find_charge_for_question(lines, agreement="", round=round, to=to)
 
     def _release_and_charge(
         self,
@@ -321,7 +324,7 @@ class Ledger:
     ) -> Entry:
         agreement.check_sampler(sampler)
         agreement.check_round(round)
-        placed = isinstance(sampler, JointSampler) or (
+        needs_seed = isinstance(sampler, JointSampler) or (
             not isinstance(sampler, SurveySampler) and isinstance(sampler.family, ContinuousFamily)
         )
         return self._find_or_add_charge(
@@ -329,7 +332,7 @@ class Ledger:
             round=round,
             profile=profile_of(sampler),
             draw=draw,
-            place=secrets.randbits(62) if placed else None,
+            place=secrets.randbits(62) if needs_seed else None,
             privacy=sampler.privacy,
             to=to,
         )
@@ -357,10 +360,10 @@ class Ledger:
         """
         check_kind("agreement", agreement, Agreement, "pass the agreement that the sample was released under")
         agreement.check_sampler(sampler)
-        found = self._find_charge_for_question(
+        entry = self._find_charge_for_question(
             self._book.read_lines(), agreement=agreement.id, round=agreement.check_round(round), to=None
         )
-        return None if found is None else found.as_released(sampler)
+        return None if entry is None else entry.as_released(sampler)
 
     def charged_sample(self, agreement: str, *, round: int, profile: BoxProfile, draw: Callable[[], int]) -> int:
         """The sample of this agreement and round: the stored one, or a new one once its charge is durable.
@@ -385,19 +388,19 @@ class Ledger:
     ) -> Entry:
         """The charge for this question: the stored one, or a new one. `privacy`: the promise of one release, if it is known."""
         check_count("round", round)
-        known = self._find_charge_for_question(self._book.read_lines(), agreement=agreement, round=round, to=to)
-        if known is not None:
-            return known
+        entry = self._find_charge_for_question(self._book.read_lines(), agreement=agreement, round=round, to=to)
+        if entry is not None:
+            return entry
         number = check_count("draw()", draw(), least=0, most=_LARGEST_NUMBER)  # outside the lock: it may take long
-        with self._book.using_write_transaction() as pen:
-            _note_collector_key(pen, to)
-            known = self._find_charge_for_question(pen.lines, agreement=agreement, round=round, to=to)
-            if known is not None:
-                return known
-            self._refuse_over_budget(pen.lines, profile, privacy)
+        with self._book.using_write_transaction() as writer:
+            _note_collector_key(writer, to)
+            entry = self._find_charge_for_question(writer.lines, agreement=agreement, round=round, to=to)
+            if entry is not None:
+                return entry
+            self._refuse_over_budget(writer.lines, profile, privacy)
             line = [agreement, round, profile.epsilon, profile.alpha, number, utc_timestamp(), place]
-            pen.add_line([*line, to.as_ledger_line] if to is not None else line[: 6 if place is None else 7])
-            return _entries_from_lines(pen.lines)[-1]
+            writer.add_line([*line, to.as_ledger_line] if to is not None else line[: 6 if place is None else 7])
+            return _entries_from_lines(writer.lines)[-1]
 
     def _find_charge_for_question(
         self, lines: list[Any], *, agreement: str, round: int, to: Destination | None
@@ -405,16 +408,16 @@ class Ledger:
         """The charge among these lines that answers a question."""
         entries = _entries_from_lines(lines)
         if to is None:
-            asked = (entry for entry in entries if entry.to is None and entry.agreement == agreement)
+            matches = (entry for entry in entries if entry.to is None and entry.agreement == agreement)
         else:
-            asked = (entry for entry in entries if to.is_answered_by_earlier_sample(entry.to, entry.agreement))
-        return next((entry for entry in asked if entry.round == round), None)
+            matches = (entry for entry in entries if to.is_answered_by_earlier_sample(entry.to, entry.agreement))
+        return next((entry for entry in matches if entry.round == round), None)
 
     @contextmanager
     def locked_identity_binding(self) -> Iterator["IdentityBinding"]:
         """The identity this ledger belongs to, under its lock: no other process looks or binds meanwhile."""
-        with self._book.using_write_transaction() as pen:
-            yield IdentityBinding(pen)
+        with self._book.using_write_transaction() as writer:
+            yield IdentityBinding(writer)
 
     def entries(self) -> list[Entry]:
         """All charges, in the order they were made."""
@@ -425,24 +428,24 @@ class Ledger:
         return self.budget.spent(_charged_profile_counts(self._book.read_lines()))
 
     def _refuse_over_budget(self, lines: list[Any], profile: BoxProfile, privacy: Privacy | None) -> None:
-        before = _charged_profile_counts(lines)
-        if not before and privacy is not None and self.budget.covers(privacy):
+        profile_counts = _charged_profile_counts(lines)
+        if not profile_counts and privacy is not None and self.budget.covers(privacy):
             return
-        counts = dict(before)
-        asked = BoxProfile(epsilon=profile.epsilon, alpha=profile.alpha)
-        counts[asked] = counts.get(asked, 0) + 1
-        after = self.budget.spent(list(counts.items()))
-        if self.budget.allows(after):
+        counts = dict(profile_counts)
+        new_profile = BoxProfile(epsilon=profile.epsilon, alpha=profile.alpha)
+        counts[new_profile] = counts.get(new_profile, 0) + 1
+        total = self.budget.spent(list(counts.items()))
+        if self.budget.allows(total):
             return
-        spent = self.budget.spent(before)
-        left = self.budget.left(spent)
+        spent = self.budget.spent(profile_counts)
+        remainder = self.budget.left(spent)
         if self.budget.delta:  # the sums are not sums of epsilons, so a remainder says little about what may be added
-            why = f"is spent; a sample at epsilon = {asked.epsilon!r} would make that {after.epsilon:.6g}"
+            reason = f"is spent; a sample at epsilon = {new_profile.epsilon!r} would make that {total.epsilon:.6g}"
         else:
-            shown, needed = numbers_as_distinct_texts(left, asked.epsilon)
-            why = f"is spent and {shown} is left: not enough for a sample at epsilon = {needed}"
+            remainder_text, cost_text = numbers_as_distinct_texts(remainder, new_profile.epsilon)
+            reason = f"is spent and {remainder_text} is left: not enough for a sample at epsilon = {cost_text}"
         raise BudgetError(
-            f"the budget of {self.path} is {self.budget}, of which {spent.epsilon:.6g} {why}; nothing was charged"
+            f"the budget of {self.path} is {self.budget}, of which {spent.epsilon:.6g} {reason}; nothing was charged"
         )
 
     known = OldName("released_sample")
@@ -453,10 +456,10 @@ def client_ledger_exists(path: str | Path) -> bool:
     return os.path.lexists(path)
 
 
-def _note_collector_key(pen: BookWriter, to: Destination | None) -> None:
-    note = None if to is None else to.check_key_and_make_key_note(pen.lines[1:])
+def _note_collector_key(writer: BookWriter, to: Destination | None) -> None:
+    note = None if to is None else to.check_key_and_make_key_note(writer.lines[1:])
     if note is not None:
-        pen.add_line(note)
+        writer.add_line(note)
 
 
 class IdentityBinding:
@@ -465,11 +468,11 @@ class IdentityBinding:
     `used`: whether the ledger may already have met an identity without noting it, as those of an earlier format have.
     """
 
-    def __init__(self, pen: BookWriter) -> None:
-        self._pen = pen
-        found = [line[1] for line in pen.lines[1:] if line[0] == _BOUND]
-        self.identity: str | None = found[0] if found else None
-        self.used = pen.lines[0]["format"] in OLDER
+    def __init__(self, writer: BookWriter) -> None:
+        self._pen = writer
+        digests = [line[1] for line in writer.lines[1:] if line[0] == _BOUND]
+        self.identity: str | None = digests[0] if digests else None
+        self.used = writer.lines[0]["format"] in OLDER
 
     def bind_identity(self, identity: str) -> None:
         """Note the identity. A ledger is bound once."""
@@ -498,7 +501,5 @@ def _entries_from_lines(lines: list[Any]) -> list[Entry]:
 
 
 def _charged_profile_counts(lines: list[Any]) -> list[tuple[BoxProfile, int]]:
-    counts: dict[tuple[float, float], int] = {}
-    for entry in _entries_from_lines(lines):
-        counts[entry.epsilon, entry.alpha] = counts.get((entry.epsilon, entry.alpha), 0) + 1
+    counts = Counter((entry.epsilon, entry.alpha) for entry in _entries_from_lines(lines))
     return [(BoxProfile(epsilon=epsilon, alpha=alpha), count) for (epsilon, alpha), count in counts.items()]

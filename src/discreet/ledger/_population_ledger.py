@@ -40,7 +40,7 @@ from discreet._base.files import atomic_write, error_reason, refuse_file_open_to
 from discreet._base.numerics import stated_decimal
 from discreet.errors import BudgetError, DiscreetError, LedgerError, check_choice, check_path
 from discreet.ledger import OVER_BUDGET
-from discreet.ledger._book import LATEST_COPY, PARTIAL, Book, Budget, Rounds, utc_timestamp
+from discreet.ledger._book import LATEST_COPY, PARTIAL, Book, Budget, Rounds, numbers_as_distinct_texts, utc_timestamp
 from discreet.ledger._client_ledger import Destination, is_key_note
 from discreet.release import Question, RunKey, Secret, as_secret
 
@@ -52,12 +52,17 @@ _DAMAGED = (
 
 
 def refuse_budget_below_one_sample(budget: float, epsilon: float, folder: Path) -> None:
-    """Raise an error for a budget that pays for no sample at epsilon. A ledger keeps its budget, so call this before one is made."""
+    """Raise an error for the budget of a new ledger that pays for no sample at epsilon. Call this before it is made: it keeps its budget."""
     if budget < epsilon:
         raise BudgetError(
-            f"a sample costs epsilon = {epsilon:g}, and a client's whole budget is {budget:g} in ledger {folder}; nothing was charged: agree "
-            "on a smaller epsilon, or give a larger budget= (--budget). A ledger that exists keeps its budget: a new one needs a new secret"
+            f"{_sample_beyond_budget_text(budget, epsilon)}, so no ledger {folder} was made: agree on a smaller epsilon, or give a larger "
+            "budget= (--budget)"
         )
+
+
+def _sample_beyond_budget_text(budget: float, epsilon: float) -> str:
+    budget_text, cost_text = numbers_as_distinct_texts(budget, epsilon)
+    return f"a sample costs epsilon = {cost_text}, and a client's whole budget is {budget_text}"
 
 
 @dataclass(frozen=True)
@@ -70,9 +75,9 @@ class ClientDigests:
     def __len__(self) -> int:
         return self.first.size
 
-    def select_clients(self, places: Any) -> "ClientDigests":
-        """The clients at these places, or where a mask is true."""
-        return ClientDigests(self.first[places], self.second[places])
+    def select_clients(self, selection: Any) -> "ClientDigests":
+        """The clients at these indices, or where a mask is true."""
+        return ClientDigests(self.first[selection], self.second[selection])
 
 
 @dataclass(frozen=True)
@@ -83,19 +88,19 @@ class Segment:
     outcomes: NDArray[np.uint32]
     within: NDArray[np.float64]
 
-    def find_client_places(self, names: ClientDigests) -> NDArray[np.int64]:
-        """The place of each client in the segment; -1 for absent ones."""
-        at = np.searchsorted(self.names.first, names.first)
-        found = np.full(len(names), -1, dtype=np.int64)
-        asking = np.arange(len(names))
-        while asking.size:  # repeated only for clients that share a first word
-            asking = asking[at[asking] < len(self.names)]
-            asking = asking[self.names.first[at[asking]] == names.first[asking]]
-            here = self.names.second[at[asking]] == names.second[asking]
-            found[asking[here]] = at[asking[here]]
-            asking = asking[~here]
-            at[asking] += 1
-        return found
+    def find_client_rows(self, names: ClientDigests) -> NDArray[np.int64]:
+        """The row of each client in the segment; -1 for absent ones."""
+        candidates = np.searchsorted(self.names.first, names.first)
+        rows = np.full(len(names), -1, dtype=np.int64)
+        pending = np.arange(len(names))
+        while pending.size:  # repeated only for clients that share a first word
+            pending = pending[candidates[pending] < len(self.names)]
+            pending = pending[self.names.first[candidates[pending]] == names.first[pending]]
+            matches = self.names.second[candidates[pending]] == names.second[pending]
+            rows[pending[matches]] = candidates[pending[matches]]
+            pending = pending[~matches]
+            candidates[pending] += 1
+        return rows
 
     def write(self, path: Path) -> str:
         """Write the columns to a new file and return their digest."""
@@ -105,14 +110,14 @@ class Segment:
             self.outcomes.astype("<u4"),
             self.within.astype("<f8"),
         )
-        hashed = hashlib.blake2b(_HEAD, digest_size=32)
+        digest = hashlib.blake2b(_HEAD, digest_size=32)
         with atomic_write(path, what="charges", private=True) as file:
             file.write(_HEAD)
             for column in columns:
                 content = column.tobytes()
-                hashed.update(content)
+                digest.update(content)
                 file.write(content)
-        return hashed.hexdigest()
+        return digest.hexdigest()
 
     @classmethod
     def read(cls, path: Path, *, clients: int, cells: bool, digest: str) -> "Segment":
@@ -171,16 +176,18 @@ class Run:
         """The run in a line of the book."""
         agreement, (value, count, weight), number, epsilon, clients, cells, file, digest, time, *to = line
         question = Question(value=value, count=count, weight=weight)
-        asked = Round(agreement=agreement, question=question, number=number, epsilon=epsilon)
-        given = Destination.from_ledger_line(to[0]) if to else None
-        return cls(round=asked, clients=clients, cells=cells, file=file, digest=digest, time=time, to=given)
+        question_round = Round(agreement=agreement, question=question, number=number, epsilon=epsilon)
+        destination = Destination.from_ledger_line(to[0]) if to else None
+        return cls(
+            round=question_round, clients=clients, cells=cells, file=file, digest=digest, time=time, to=destination
+        )
 
     @property
     def as_ledger_line(self) -> list[Any]:
         """The run as a line of the book."""
-        asked, question = self.round, self.round.question
+        question_round, question = self.round, self.round.question
         columns = [question.value, question.count, question.weight]
-        terms = [asked.agreement, columns, asked.number, asked.epsilon]
+        terms = [question_round.agreement, columns, question_round.number, question_round.epsilon]
         run = [*terms, self.clients, self.cells, self.file, self.digest, self.time]
         return run if self.to is None else [*run, self.to.as_ledger_line]
 
@@ -231,7 +238,7 @@ class PopulationLedger:
     def create(cls, folder: str | Path, *, budget: float, secret: Secret | str | Path) -> "PopulationLedger":
         """Create a ledger in a new folder that only its owner may enter. Every client starts with nothing spent."""
         secret = _require_secret(secret)
-        allowed, path, name = Budget(epsilon=budget), check_path("folder", folder), secrets.token_hex(16)
+        client_budget, path, ledger_id = Budget(epsilon=budget), check_path("folder", folder), secrets.token_hex(16)
         try:
             path.mkdir(mode=0o700)
             path.chmod(0o700)  # regardless of the umask
@@ -243,7 +250,9 @@ class PopulationLedger:
         except (OSError, ValueError) as error:
             raise LedgerError(f"ledger {path} cannot be made: {error_reason(error)}") from None
         book = _open_population_book(path)
-        book.create({"id": name, "epsilon": allowed.epsilon.hex(), "secret": _secret_check_value(secret, name)})
+        book.create(
+            {"id": ledger_id, "epsilon": client_budget.epsilon.hex(), "secret": _secret_check_value(secret, ledger_id)}
+        )
         try:
             return cls(path, secret)
         except LedgerError:
@@ -282,34 +291,43 @@ class PopulationLedger:
         check_choice("over_budget", over_budget, OVER_BUDGET)
         order = np.argsort(names.first, kind="stable")
         names = names.select_clients(order)
-        drawn = Segment(names, outcomes[order].astype(np.uint32), within[order] if within.size else within)
-        with self._book.using_write_transaction() as pen:
-            note = None if self._to is None else self._to.check_key_and_make_key_note(pen.lines[1:])
-            runs = _parse_runs(pen.lines)
+        draws = Segment(names, outcomes[order].astype(np.uint32), within[order] if within.size else within)
+        with self._book.using_write_transaction() as writer:
+            note = None if self._to is None else self._to.check_key_and_make_key_note(writer.lines[1:])
+            runs = _parse_runs(writer.lines)
             self._refuse_other_destination(asked, runs)
             if note is not None:
-                pen.add_line(note)
-            known = self._replace_draws_by_stored_samples(
-                drawn, [run for run in runs if run.round.question_identity == asked.question_identity]
+                writer.add_line(note)
+            has_sample = self._replace_draws_by_stored_samples(
+                draws, [run for run in runs if run.round.question_identity == asked.question_identity]
             )
-            over = self._clients_over_budget(
-                names, ~known, asked, [run for run in runs if run.round.question_identity != asked.question_identity]
+            cannot_pay = self._clients_over_budget(
+                names,
+                ~has_sample,
+                asked,
+                [run for run in runs if run.round.question_identity != asked.question_identity],
             )
-            if over.any() and over_budget == "refuse":
-                refuse_budget_below_one_sample(self.budget.epsilon, asked.epsilon, self.folder)
+            if cannot_pay.any() and over_budget == "refuse":
+                if self.budget.epsilon < asked.epsilon:
+                    raise BudgetError(
+                        f"{_sample_beyond_budget_text(self.budget.epsilon, asked.epsilon)} in ledger {self.folder}; nothing was charged: "
+                        "agree on a smaller epsilon. The ledger keeps its budget, and what was spent stays spent"
+                    )
                 raise BudgetError(
-                    f"{int(over.sum()):,} of {len(names):,} clients would spend more than epsilon = {self.budget.epsilon:g} in "
+                    f"{int(cannot_pay.sum()):,} of {len(names):,} clients would spend more than epsilon = {self.budget.epsilon:g} in "
                     f"ledger {self.folder}; nothing was charged: leave them out with over_budget='drop' (--over-budget drop)"
                 )
-            new = ~known & ~over
+            is_new = ~has_sample & ~cannot_pay
             self._remove_stray_files(runs)
-            if new.any():
-                pen.add_line(self._write_segment_of_run(asked, drawn, new).as_ledger_line)
-        back = np.empty_like(order)
-        back[order] = np.arange(order.size)
-        kept = ~over[back]
-        within = drawn.within[back] if within.size else within
-        return Settlement(kept, drawn.outcomes[back].astype(np.int64), within, int(known.sum()), int(over.sum()))
+            if is_new.any():
+                writer.add_line(self._write_segment_of_run(asked, draws, is_new).as_ledger_line)
+        inverse = np.empty_like(order)
+        inverse[order] = np.arange(order.size)
+        may_leave = ~cannot_pay[inverse]
+        within = draws.within[inverse] if within.size else within
+        return Settlement(
+            may_leave, draws.outcomes[inverse].astype(np.int64), within, int(has_sample.sum()), int(cannot_pay.sum())
+        )
 
     def for_destination(self, to: Destination) -> "PopulationLedger":
         """This ledger, for samples that go to a collector."""
@@ -336,76 +354,79 @@ class PopulationLedger:
             self._to,
         )
 
-    def _refuse_other_destination(self, asked: Round, runs: Sequence[Run]) -> None:
+    def _refuse_other_destination(self, question_round: Round, runs: Sequence[Run]) -> None:
         if self._to is None:
             return
         for run in runs:
-            before = run.round
-            if before.question_identity == asked.question_identity:
+            run_round = run.round
+            if run_round.question_identity == question_round.question_identity:
                 if not self._to.is_same_collector_as(run.to):
-                    where = "for nobody in particular" if run.to is None else f"for {run.to.address}"
+                    recipient = "for nobody in particular" if run.to is None else f"for {run.to.address}"
                     raise LedgerError(
-                        f"round {asked.number} of agreement {asked.agreement[:12]}... was released {where} under this secret, so "
+                        f"round {question_round.number} of agreement {question_round.agreement[:12]}... was released "
+                        f"{recipient} under this secret, so "
                         f"{self._to.address} would be given the same samples. Use another secret and ledger for another collector. Subtract "
                         "from its budget what was spent here. If an earlier version began to send this round, finish with that version"
                     )
-            elif before.number == asked.number and self._to.is_answered_by_earlier_sample(run.to, before.agreement):
+            elif run_round.number == question_round.number and self._to.is_answered_by_earlier_sample(
+                run.to, run_round.agreement
+            ):
                 raise LedgerError(
-                    f"in round {asked.number} of the collection clients were released under agreement {before.agreement} on column "
-                    f"{before.question.value!r}, and a client answers once: send that again with "
-                    f"agreement={before.agreement} "
+                    f"in round {question_round.number} of the collection clients were released under agreement "
+                    f"{run_round.agreement} on column {run_round.question.value!r}, and a client answers once: send that again with "
+                    f"agreement={run_round.agreement} "
                     "(--agreement). Other clients than those need another secret and ledger"
                 )
 
-    def _replace_draws_by_stored_samples(self, drawn: Segment, runs: Sequence[Run]) -> NDArray[np.bool_]:
+    def _replace_draws_by_stored_samples(self, draws: Segment, runs: Sequence[Run]) -> NDArray[np.bool_]:
         """Replace draws by the stored samples of this round; return which clients had one."""
-        known = np.zeros(len(drawn.names), dtype=np.bool_)
+        has_sample = np.zeros(len(draws.names), dtype=np.bool_)
         for run in runs:
             segment = read_segment(self.folder, run)
-            places = segment.find_client_places(drawn.names)
-            here = places >= 0
-            drawn.outcomes[here] = segment.outcomes[places[here]]
+            rows = segment.find_client_rows(draws.names)
+            matches = rows >= 0
+            draws.outcomes[matches] = segment.outcomes[rows[matches]]
             if run.cells:
-                drawn.within[here] = segment.within[places[here]]
-            known |= here
-        return known
+                draws.within[matches] = segment.within[rows[matches]]
+            has_sample |= matches
+        return has_sample
 
     def _clients_over_budget(
-        self, names: ClientDigests, asking: NDArray[np.bool_], asked: Round, runs: Sequence[Run]
+        self, names: ClientDigests, is_new: NDArray[np.bool_], question_round: Round, runs: Sequence[Run]
     ) -> NDArray[np.bool_]:
-        """Which of the asking clients cannot pay."""
-        over = np.zeros(len(names), dtype=np.bool_)
-        price, budget = Fraction(stated_decimal(asked.epsilon)), Fraction(stated_decimal(self.budget.epsilon))
-        rounds = {run.round.question_identity: Fraction(stated_decimal(run.round.epsilon)) for run in runs}
-        if price + sum(rounds.values()) <= budget or not asking.any():
-            return over
-        scale = math.lcm(price.denominator, *(cost.denominator for cost in rounds.values()))
-        exact = (price + sum(rounds.values())) * scale < _EXACT
-        who = names.select_clients(asking)
-        spent: NDArray[Any] = np.full(len(who), int(price * scale), dtype=np.int64 if exact else object)
+        """Which of the clients that are new to this round cannot pay."""
+        cannot_pay = np.zeros(len(names), dtype=np.bool_)
+        price, budget = Fraction(stated_decimal(question_round.epsilon)), Fraction(stated_decimal(self.budget.epsilon))
+        round_costs = {run.round.question_identity: Fraction(stated_decimal(run.round.epsilon)) for run in runs}
+        if price + sum(round_costs.values()) <= budget or not is_new.any():
+            return cannot_pay
+        scale = math.lcm(price.denominator, *(cost.denominator for cost in round_costs.values()))
+        fits_int64 = (price + sum(round_costs.values())) * scale < _EXACT
+        payers = names.select_clients(is_new)
+        totals: NDArray[Any] = np.full(len(payers), int(price * scale), dtype=np.int64 if fits_int64 else object)
         for run in runs:
-            here = read_segment(self.folder, run).find_client_places(who) >= 0
-            spent[here] += int(rounds[run.round.question_identity] * scale)
-        over[asking] = spent > math.floor(budget * scale)
-        return over
+            took_part = read_segment(self.folder, run).find_client_rows(payers) >= 0
+            totals[took_part] += int(round_costs[run.round.question_identity] * scale)
+        cannot_pay[is_new] = totals > math.floor(budget * scale)
+        return cannot_pay
 
-    def _write_segment_of_run(self, asked: Round, drawn: Segment, new: NDArray[np.bool_]) -> Run:
-        within = drawn.within[new] if drawn.within.size else drawn.within
-        segment = Segment(drawn.names.select_clients(new), drawn.outcomes[new], within)
+    def _write_segment_of_run(self, question_round: Round, draws: Segment, is_new: NDArray[np.bool_]) -> Run:
+        within = draws.within[is_new] if draws.within.size else draws.within
+        segment = Segment(draws.names.select_clients(is_new), draws.outcomes[is_new], within)
         file = secrets.token_hex(8) + _SUFFIX
         digest = segment.write(self.folder / file)
         number, cells, time = len(segment.names), bool(within.size), utc_timestamp()
-        return Run(round=asked, clients=number, cells=cells, file=file, digest=digest, time=time, to=self._to)
+        return Run(round=question_round, clients=number, cells=cells, file=file, digest=digest, time=time, to=self._to)
 
     def _remove_stray_files(self, runs: Sequence[Run]) -> None:
         """Remove the files of interrupted runs. The lock is held, so no run is still writing."""
-        named = {run.file for run in runs}
+        files = {run.file for run in runs}
         for path in self.folder.iterdir():
-            if path.name not in named and _SUFFIX in path.suffixes:  # whole or partial
+            if path.name not in files and _SUFFIX in path.suffixes:  # whole or partial
                 path.unlink()
 
-    def _derive_key_from_secret(self, about: bytes) -> RunKey:
-        content = bytes.fromhex(self.id) + about
+    def _derive_key_from_secret(self, purpose: bytes) -> RunKey:
+        content = bytes.fromhex(self.id) + purpose
         return RunKey(hashlib.blake2b(content, key=self._secret.value, person=b"discreet books 1").digest())
 
     destined = OldName("for_destination")
@@ -422,17 +443,17 @@ def _parse_runs(lines: Sequence[Any]) -> list[Run]:
     return [Run.from_ledger_line(line) for line in lines[1:] if not is_key_note(line)]
 
 
-def spent_by_clients(folder: str | Path, runs: Sequence[Run]) -> NDArray[np.float64]:
+def costs_by_client(folder: str | Path, runs: Sequence[Run]) -> NDArray[np.float64]:
     """What each client has spent, as floats, in an order that carries no information; for a summary."""
-    parts = [read_segment(Path(folder), run).names for run in runs]
-    if not parts:
+    digests = [read_segment(Path(folder), run).names for run in runs]
+    if not digests:
         return np.empty(0)
-    first, second = (np.concatenate([getattr(part, word) for part in parts]) for word in ("first", "second"))
+    first, second = (np.concatenate([getattr(names, word) for names in digests]) for word in ("first", "second"))
     costs = np.repeat([run.round.epsilon for run in runs], [run.clients for run in runs])
     order = np.lexsort((second, first))
-    new = np.ones(order.size, dtype=np.bool_)
-    new[1:] = (np.diff(first[order]) != 0) | (np.diff(second[order]) != 0)
-    return np.bincount(np.cumsum(new) - 1, weights=costs[order]).astype(np.float64)
+    is_first = np.ones(order.size, dtype=np.bool_)
+    is_first[1:] = (np.diff(first[order]) != 0) | (np.diff(second[order]) != 0)
+    return np.bincount(np.cumsum(is_first) - 1, weights=costs[order]).astype(np.float64)
 
 
 def read_segment(folder: Path, run: Run) -> Segment:
@@ -450,14 +471,14 @@ def population_ledger_exists(folder: str | Path) -> bool:
     return any(not entry.name.startswith(f"{_BOOK}{PARTIAL}") for entry in path.iterdir())
 
 
-def made_ledger_text(ledger: PopulationLedger, *, empty_folder: bool) -> str:
+def new_ledger_message(ledger: PopulationLedger, *, empty_folder: bool) -> str:
     """What to say of a ledger that was made. `empty_folder`: whether its folder was there, and might have lost a ledger."""
-    lost = (
+    warning = (
         "; its folder was there and empty: if it held a ledger before, stop, and restore that one"
         if empty_folder
         else ""
     )
-    return f"made ledger {ledger.folder}: {ledger.budget} for each client, nothing spent so far{lost}"
+    return f"made ledger {ledger.folder}: {ledger.budget} for each client, nothing spent so far{warning}"
 
 
 def _open_population_book(folder: Path) -> Book:
@@ -478,12 +499,12 @@ def _open_population_book(folder: Path) -> Book:
 
 
 def _require_secret(secret: Any) -> Secret:
-    found = as_secret(secret)
-    if found is None:
+    ledger_secret = as_secret(secret)
+    if ledger_secret is None:
         raise DiscreetError(
             "a ledger needs a secret, under which it knows its clients; make one with: discreet secret FILE"
         )
-    return found
+    return ledger_secret
 
 
 def _secret_check_value(secret: Secret, ledger_id: str) -> str:
