@@ -207,3 +207,14 @@ def test_the_reports_of_a_change_are_a_pair(reports: Any, message: str) -> None:
     found = reported_population(dc.ReportSampler(dc.Simplex(3), epsilon=1.0), reports=[0, 1])
     with pytest.raises(DiscreetError, match=message):
         change(found, found).statistic("mean", reports=reports)
+
+
+def test_the_change_of_a_mean_on_a_line_is_as_sure_as_is_asked() -> None:
+    sampler = dc.LinearSampler(dc.GaussianMixtures(dim=1, radius=1.0, scale=1.0, box=(-4.0, 4.0)), epsilon=3.0)
+    rng = np.random.default_rng(6)
+    before, after = (population(sampler, samples=rng.uniform(-3, 3, 500)) for _ in range(2))
+    lengths = []
+    for confidence in (0.5, 0.95, 0.999999):
+        mean = change(before, after, confidence=confidence).statistic("mean")
+        lengths.append(mean.high - mean.low)
+    assert lengths[0] < lengths[1] < lengths[2]

@@ -1,5 +1,6 @@
 """Groups of clients: each estimated by itself, with intervals that hold for all groups and outcomes at once."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -115,6 +116,24 @@ def test_a_line_has_the_same_bins_in_every_group() -> None:
     assert len({tuple(each.domain.names) for each in found.groups.values()}) == 1
     assert len(found.whole.counts) == len(found.groups[0].counts)
     assert found.whole.clients == 900
+
+
+def test_statistics_on_a_line_hold_for_all_groups_at_once() -> None:
+    sampler = dc.LinearSampler(dc.GaussianMixtures(dim=1, radius=1.0, scale=1.0, box=(-4.0, 4.0)), epsilon=3.0)
+    points = np.random.default_rng(4).uniform(-3, 3, 900)
+    groups = estimate_groups(sampler, samples=points, groups=np.arange(900) % 9)
+    one, wide = groups.groups[0].statistic("mean"), groups.statistic("mean")[0]
+    assert wide.low < one.low < one.high < wide.high
+    surer = dataclasses.replace(groups.groups[0], confidence=groups.group_confidence).statistic("mean")
+    assert (surer.low, surer.high) == (wide.low, wide.high)
+
+
+def test_statistics_of_counted_reports_come_from_their_counts() -> None:
+    blocks = dc.ReportSampler(dc.Simplex(list(range(5))), epsilon=3.0)
+    drawn = blocks.release_records(np.arange(4000) % 5, rng=np.random.default_rng(5))
+    groups = estimate_groups(blocks, counts={"a": ReportCounts(blocks).add(drawn)})
+    mean = groups.statistic("mean")["a"]
+    assert mean.low < 2.0 < mean.high
 
 
 @pytest.mark.parametrize(

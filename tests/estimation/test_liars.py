@@ -159,3 +159,9 @@ def test_liars_are_found_in_an_estimate() -> None:
     wrong: Any = [1, 2, 3]
     with pytest.raises(dc.DiscreetError, match="not an estimate"):
         liars(wrong)
+
+
+def test_no_liar_shifts_the_share_of_one_outcome_alone() -> None:
+    single = dc.LinearSampler(dc.Simplex(1), epsilon=1.0)
+    estimate = population(single, samples=[0, 0, 0])
+    assert count_liars_that_shift_half_interval(estimate) == 0

@@ -137,9 +137,15 @@ def test_the_command_estimates_several_files_together(tmp_path: Path) -> None:
     for pooled, single in zip(said["shares"], alone["shares"], strict=True):
         assert pooled["law"]["estimate"] == pytest.approx(single["law"]["estimate"], abs=1e-12)
     spelled = f"{tmp_path}/./{Path(one).name}"
-    for other in (one, spelled, f"{tmp_path}/{Path(one).stem}*.csv"):
-        assert "named twice" in " ".join(run("estimate", one, other, *agreed, "--numbered").stderr.split())
-    assert "is the same file" in " ".join(run("estimate", one, "--compare", spelled, *agreed).stderr.split())
+    stem = Path(one).stem
+    for first, other in (
+        (one, one),
+        (one, spelled),
+        (one, f"{tmp_path}/{stem}*.csv"),
+        (f"{one}*", f"{tmp_path}/*{stem}.csv"),
+    ):
+        assert "named twice" in " ".join(run("estimate", first, other, *agreed, "--numbered").stderr.split())
+    assert "reads the same file as" in " ".join(run("estimate", one, "--compare", spelled, *agreed).stderr.split())
     pl.read_csv(one).write_csv(tmp_path / "copy.csv")
     collided = run("estimate", one, str(tmp_path / "copy.csv"), *agreed)
     assert "occur in another file too" in " ".join(collided.stderr.split())

@@ -214,7 +214,7 @@ def test_a_quantile_is_where_shares_of_sets_up_to_it_are_not_rejected(blocks: Bl
     found = reported_population(sampler, reports=reports)
     for level in (0.1, 0.5, 0.9):
         counted, order = SupportStatistics(sampler, found.counts, 600), np.arange(size)
-        first, last = counted.quantile_place_range(order, level, 0.025)
+        first, last = counted.quantile_index_range(order, level, 0.025)
         shares = [(np.arange(size) <= place).astype(float) for place in range(size - 1)]
         low = [-counted.mean_upper_bound(-each, 0.025) for each in shares]
         high = [counted.mean_upper_bound(each, 0.025) for each in shares]
@@ -238,9 +238,9 @@ def test_on_a_grid_a_quantile_reaches_to_the_next_points(monkeypatch: pytest.Mon
         counted = SupportStatistics(sampler, reported_population(sampler, reports=reports).counts, len(held))
         for level in (0.1, 0.5, 0.9):
             monkeypatch.setattr("discreet.estimation._inference._statistics._MOST_REFINED", 10**8)
-            first, last = counted.quantile_place_range(order, level, 0.025)
+            first, last = counted.quantile_index_range(order, level, 0.025)
             monkeypatch.setattr("discreet.estimation._inference._statistics._MOST_REFINED", 3000)  # every fourth
-            start, end = counted.quantile_place_range(order, level, 0.025)
+            start, end = counted.quantile_index_range(order, level, 0.025)
             assert 0 <= start <= first
             assert first - start <= 4
             assert last <= end <= 19

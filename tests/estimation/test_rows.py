@@ -1,5 +1,6 @@
 """Several samples of each client: clients are counted, not samples, and intervals hold however those of one client hang together."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -174,7 +175,7 @@ def test_what_released_is_what_can_estimate() -> None:
     refused: list[tuple[Any, dict[str, Any], str]] = [
         (dc.Agreement.of(linear), {"samples": drawn}, "rows of 2, and the agreement has 1 rounds"),
         (agreed, {"samples": drawn, "rounds": 4}, "rounds is more than 3; the agreement has 3"),
-        (agreed, {"samples": drawn, "rounds": 3}, "rounds = 3, but samples has 2 of each client"),
+        (agreed, {"samples": drawn, "rounds": 3}, "rounds = 3, but there are 2 samples of each client"),
         (linear.with_samples(2), {"samples": drawn.ravel()}, "releases 2 samples of each client"),
         (linear.with_samples(2), {"counts": [10, 20]}, "releases 2 samples of each client"),
         (linear.with_samples(3), {"samples": drawn}, "releases 3 samples of each client"),
@@ -240,3 +241,13 @@ def test_rows_of_reports_count_clients_in_averages_and_are_refused_in_groups() -
     with pytest.raises(DiscreetError, match="one report of each"):
         estimate_groups(sampler, reports=twice, groups=["a", "b"] * 45)
     assert estimate_groups(sampler, reports=once[:, None], groups=["a", "b"] * 45).clients == 90
+
+
+def test_averages_and_populations_take_the_same_shapes_of_reports() -> None:
+    sampler, values = ReportSampler(dc.Simplex(5), epsilon=1.0), np.arange(5.0)
+    one = reported_average(sampler, reports=3, values=values)
+    assert one == reported_average(sampler, reports=[3], values=values)
+    assert reported_population(sampler, reports=3).clients == 1
+    for estimate in (reported_population, partial(reported_average, values=values)):
+        with pytest.raises(DiscreetError, match=r"reports has shape \(1, 2, 2\); it is \(n,\), or \(n, J\)"):
+            estimate(sampler, reports=np.ones((1, 2, 2), dtype=np.uint64))

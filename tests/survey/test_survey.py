@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from benchmarks.survey_parts.floor import least_variance
 from hypothesis import given, settings, strategies as st
@@ -460,7 +461,7 @@ def test_a_coin_without_room_for_wider_tables_asks_the_questions_alone() -> None
     sampler = SurveySampler(Survey(columns, [shares("a"), shares("b", weight=4.0)]), epsilon=4.0)
     assert [part.question for part in sampler.parts] == [0, 1, NO_QUESTION]
     chances, wider = choose_question_shares_and_wider_tables(
-        sampler.survey.questions, sampler.strategies, columns, largest_ratio_for_epsilon(4.0), room=1 << 40
+        sampler.survey.questions, sampler.strategies, columns, largest_ratio_for_epsilon(4.0), capacity=1 << 40
     )
     assert not wider
     assert chances == pytest.approx([1 / 3, 2 / 3])
@@ -513,6 +514,22 @@ def test_times_are_days_at_midnight_alone() -> None:
     for other in (midnight.replace(hour=8), midnight.replace(tzinfo=datetime.UTC)):
         with pytest.raises(DiscreetError, match="day"):
             columns.encode({"day": [other]})
+
+
+def test_a_missing_date_of_pandas_is_no_day() -> None:
+    columns = SurveyColumns({"day": Dates("2026-01-01", "2026-01-31")})
+    with pytest.raises(DiscreetError, match="column 'day': unknown labels: None"):
+        columns.encode({"day": [pd.NaT]})
+    assert columns.find_row_numbers_of_records([{"day": pd.NaT}, {"day": "2026-01-02"}]).tolist() == [-1, 1]
+
+
+def test_a_matrix_has_numbers_alone_and_equal_questions_have_equal_hashes() -> None:
+    for entries in (["1", "0"], [True, False], [b"1", 0], [1.0, "0"]):
+        with pytest.raises(DiscreetError, match="matrix is not a table of numbers"):
+            linear([entries], "a")
+    assert linear(np.eye(3) > 0, "a") == linear(np.eye(3), "a")
+    assert linear([[Fraction(1, 2), 1]], "a") == linear([[0.5, 1.0]], "a")
+    assert hash(linear([[0.0, 1.0]], "a")) == hash(linear([[-0.0, 1.0]], "a"))
 
 
 def test_a_survey_that_cannot_be_written_says_so(tmp_path: Path) -> None:

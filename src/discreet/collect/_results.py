@@ -263,7 +263,7 @@ def json_document_of_stages_estimate(
     if not used:
         return {"clients": 0, "confidence": confidence, "stages": [], "shares": [], "notes": said}
     found = pooled_population([each for _, each in used])
-    return json_record_of_pooled_estimate(found, [agreed for agreed, _ in used], [*said, *found.doubts])
+    return json_record_of_pooled_estimate(found, {number: agreed for number, (agreed, _) in enumerate(used, start=1)}, [*said, *found.doubts])
 
 
 def json_document_of_estimated_change(

@@ -36,7 +36,7 @@ KEY, NUMBER = "key", "number"  # columns of what is counted
 NULL_GROUPS = ("error", "drop", "group")
 NO_GROUP = "(no group)"  # the name of the clients without one
 MOST_TOLD_APART = 2**25  # records, of 8 or 16 bytes each
-_NOBODY, _GROUP, _WORDS = "of nobody", "group of the client", ("word 1", "word 2")
+_CLIENT, _NOBODY, _GROUP, _WORDS = "name of the client", "of nobody", "group of the client", ("word 1", "word 2")
 
 
 def client_column_of_source(source: Source, sample: str = "sample") -> str:
@@ -81,18 +81,19 @@ def read_samples_by_client(source: Source, column: str, sample: pl.Expr, client:
         )
     parts = list(
         source.read_prepared_frames(
-            lambda frame: frame.select(column_expression(client), sample.alias(KEY)),
+            lambda frame: frame.select(column_expression(client).alias(_CLIENT), sample.alias(KEY)),
             list(dict.fromkeys([client, column])),
+            client=client,
         )
     )
-    held = pl.concat(parts).group_by(column_expression(client)).agg(pl.col(KEY))
-    often = held[KEY].list.len().to_numpy()
-    if (often != rounds).any():
+    samples = pl.concat(parts).group_by(_CLIENT).agg(pl.col(KEY))
+    counts = samples[KEY].list.len().to_numpy()
+    if (counts != rounds).any():
         raise DiscreetError(
-            f"column {client!r} of {source.name} names clients {int(often.min())} to {int(often.max())} times, not "
+            f"column {client!r} of {source.name} names clients {int(counts.min())} to {int(counts.max())} times, not "
             f"{rounds} times each; give the samples of as many rounds, and leave out clients that missed one"
         )
-    return np.array(held[KEY].to_list(), dtype=object)
+    return np.array(samples[KEY].to_list(), dtype=object)
 
 
 class RepeatedClientCheck:
@@ -100,15 +101,13 @@ class RepeatedClientCheck:
 
     def __init__(self, source: Source, column: str) -> None:
         self._where = f"column {column!r} of {source.name}"
-        whole = source.schema[column].is_integer()
-        name = column_expression(column) if whole else client_names_as_texts_expression(source, column)
-        words = [name.alias(_WORDS[0])] if whole else client_hash_expressions(name)
+        is_integer = source.schema[column].is_integer()
+        name = column_expression(column) if is_integer else client_names_as_texts_expression(source, column)
+        words = [name.alias(_WORDS[0])] if is_integer else client_hash_expressions(name)
         self._called = _WORDS[: len(words)]
         self.told = [name.is_null().alias(_NOBODY), *words]
-        self._parts, self._seed = (
-            1,
-            int.from_bytes(os.urandom(4)),
-        )  # one in so many clients is remembered, and nobody knows which
+        self._parts = 1  # one in so many clients is remembered
+        self._seed = int.from_bytes(os.urandom(4))  # so nobody knows which
         self._seen: list[pl.DataFrame] = []
         self._remembered = 0
 
@@ -121,8 +120,8 @@ class RepeatedClientCheck:
         while self._remembered > MOST_TOLD_APART:
             self.refuse_repeated_clients()  # clients that are forgotten now came once so far
             self._parts *= 2
-            self._seen = [self._select_hashes_to_remember(each) for each in self._seen]
-            self._remembered = sum(each.height for each in self._seen)
+            self._seen = [self._select_hashes_to_remember(hashes) for hashes in self._seen]
+            self._remembered = sum(hashes.height for hashes in self._seen)
 
     def _select_hashes_to_remember(self, words: pl.DataFrame) -> pl.DataFrame:
         return (
@@ -133,16 +132,16 @@ class RepeatedClientCheck:
         """Raise an error for repeated clients, with the number of records."""
         if not self._seen:
             return
-        who = pl.concat(self._seen)
-        first = np.sort(who[self._called[0]].to_numpy())
-        twice = first[1:][first[1:] == first[:-1]]
-        if not len(twice):
+        clients = pl.concat(self._seen)
+        words = np.sort(clients[self._called[0]].to_numpy())
+        repeated_words = words[1:][words[1:] == words[:-1]]
+        if not len(repeated_words):
             return
-        repeated = who.filter(pl.col(self._called[0]).is_in(pl.Series(twice).unique().implode()))
-        again = repeated.height - repeated.unique().height
-        if again:
+        candidates = clients.filter(pl.col(self._called[0]).is_in(pl.Series(repeated_words).unique().implode()))
+        repeats = candidates.height - candidates.unique().height
+        if repeats:
             raise DiscreetError(
-                f"{self._where} names the same clients again in {again:,} of {who.height:,} records: samples of several rounds, or "
+                f"{self._where} names the same clients again in {repeats:,} of {clients.height:,} records: samples of several rounds, or "
                 "one release twice. Give those of one round, or say how many samples of each client there are: --rounds"
             )
 
@@ -152,19 +151,19 @@ def refuse_clients_in_several_sources(sources: Sequence[Source], sample: str = "
 
     `sample`: the column of samples or reports, beside which releases have that of clients.
     """
-    seen, are_named = pl.DataFrame(schema=dict.fromkeys(_WORDS, pl.UInt64)), True
+    earlier, are_named = pl.DataFrame(schema=dict.fromkeys(_WORDS, pl.UInt64)), True
     for source in sources:
-        who = _read_distinct_client_hashes(source, sample)
-        if who is None:
+        clients = _read_distinct_client_hashes(source, sample)
+        if clients is None:
             are_named = False
             continue
-        again = who.join(seen, on=_WORDS, how="semi").height
-        if again:
+        shared_count = clients.join(earlier, on=_WORDS, how="semi").height
+        if shared_count:
             raise DiscreetError(
-                f"{again:,} of the {who.height:,} clients in {source.name} occur in another file too: a client with "
+                f"{shared_count:,} of the {clients.height:,} clients in {source.name} occur in another file too: a client with "
                 f"two samples has spent two budgets; leave one of them out"
             )
-        seen = pl.concat([seen, who])
+        earlier = pl.concat([earlier, clients])
     return are_named
 
 
@@ -178,7 +177,10 @@ class SharedClients:
 
 
 def count_shared_and_unshared_clients(before: Source, after: Source, sample: str = "sample") -> SharedClients | None:
-    """How many clients two files share, and how many are in one alone; None where one of them does not name its clients, or numbers them."""
+    """How many clients two files share, and how many are in one alone.
+
+    None where one of them has no clients, does not name them, or numbers them.
+    """
     earlier, later = _read_distinct_client_hashes(before, sample), _read_distinct_client_hashes(after, sample)
     if earlier is None or later is None or not (earlier.height and later.height):
         return None
@@ -222,17 +224,17 @@ class ClientGroups:
         parts = list(
             clients.read_prepared_frames(select_hashes_and_groups, list(dict.fromkeys([client, column])), client=client)
         )
-        found = (
+        table = (
             pl.concat(parts) if parts else pl.DataFrame(schema={**dict.fromkeys(_WORDS, pl.UInt64), _GROUP: pl.String})
         )
-        twice = found.height - found.unique(_WORDS).height
-        if twice:
+        repeats = table.height - table.unique(_WORDS).height
+        if repeats:
             raise DiscreetError(
-                f"column {client!r} of {clients.name} names clients again in {twice:,} of {found.height:,} rows; a client has one row, and "
+                f"column {client!r} of {clients.name} names clients again in {repeats:,} of {table.height:,} rows; a client has one row, and "
                 "one group"
             )
-        sizes = found.group_by(_GROUP).len().rows()
-        return cls(column, nulls, found, {NO_GROUP if name is None else name: size for name, size in sizes})
+        sizes = table.group_by(_GROUP).len().rows()
+        return cls(column, nulls, table, {NO_GROUP if name is None else name: size for name, size in sizes})
 
 
 def group_text_expression(source: Source, column: str) -> pl.Expr:
@@ -295,18 +297,15 @@ def group_sort_key(name: str) -> tuple[bool, float, str]:
         number = float(name)
     except ValueError:
         number = np.inf
-    return (
-        name == NO_GROUP,
-        np.inf if np.isnan(number) else number,
-        name,
-    )  # a text such as "nan" is no number: it has no place among them
+    # a text such as "nan" is no number: it has no place among them
+    return name == NO_GROUP, np.inf if np.isnan(number) else number, name
 
 
 def _count_keys_by_group_in_batches(
     source: Source, key: pl.Expr, groups: ClientGroups, column: str
 ) -> Iterator[pl.DataFrame]:
     """How often each key occurs in each group: frames of groups, keys and numbers."""
-    counted = pl.len().alias(NUMBER)
+    count = pl.len().alias(NUMBER)
     if groups.table is None:
         if groups.column not in source.schema:
             raise DiscreetError(
@@ -315,15 +314,15 @@ def _count_keys_by_group_in_batches(
             )
         group, needed = group_text_expression(source, groups.column), list(dict.fromkeys([column, groups.column]))
         yield from source.read_prepared_frames(
-            lambda frame: frame.select(key.alias(KEY), group).group_by(_GROUP, KEY).agg(counted), needed
+            lambda frame: frame.select(key.alias(KEY), group).group_by(_GROUP, KEY).agg(count), needed
         )
         return
-    who = client_column_of_source(source, column)
-    if who not in source.schema:
+    client_column = client_column_of_source(source, column)
+    if client_column not in source.schema:
         raise DiscreetError(f"{source.name} does not name its clients, so no table of clients can be joined with it")
-    words = client_hash_expressions(client_names_as_texts_expression(source, who))
+    words = client_hash_expressions(client_names_as_texts_expression(source, client_column))
     for frame in source.read_prepared_frames(
-        lambda rows: rows.select(key.alias(KEY), *words), [column, who], client=who
+        lambda rows: rows.select(key.alias(KEY), *words), [column, client_column], client=client_column
     ):
         joined = frame.join(groups.table, on=_WORDS, how="left")
-        yield joined.group_by(_GROUP, KEY).agg(counted)
+        yield joined.group_by(_GROUP, KEY).agg(count)

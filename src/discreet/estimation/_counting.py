@@ -63,9 +63,9 @@ def outcome_reference_masses(domain: Domain, reference: float | Floats) -> Float
 def column_as_list(column: Any) -> Any:
     """A column of pyarrow, polars, pandas or numpy as a plain list; other values unchanged."""
     column = unbox_arrow_column(column)
-    for plain in ("to_list", "tolist"):
-        if hasattr(column, plain):
-            return getattr(column, plain)()
+    for method in ("to_list", "tolist"):
+        if hasattr(column, method):
+            return getattr(column, method)()
     return column
 
 
@@ -75,16 +75,16 @@ def refuse_repeated_clients(clients: Any, samples: Any) -> None:
         raise DiscreetError("clients= names the clients of samples=; counts= have no clients")
     try:
         names, number = list(column_as_list(clients)), len(column_as_list(samples))
-        different = len(set(names))
+        distinct = len(set(names))
     except TypeError:
         raise DiscreetError("clients is not a list of names or numbers, one for each of the samples") from None
     if len(names) != number:
         raise DiscreetError(f"clients names {len(names):,} clients for {number:,} samples; name one for each")
     if None in names:
         raise DiscreetError("clients holds None: a sample without a client; leave it out")
-    if different < number:
+    if distinct < number:
         raise DiscreetError(
-            f"clients names the same clients again in {number - different:,} of {number:,} places: samples of several rounds, or one "
+            f"clients names the same clients again in {number - distinct:,} of {number:,} places: samples of several rounds, or one "
             "release twice. Give those of one round, or a row of samples for each client"
         )
 
@@ -98,20 +98,20 @@ def count_samples_by_outcome(samples: Any, domain: Domain) -> NDArray[np.int64]:
 def counts_in_outcome_order(counts: Any, domain: Domain) -> NDArray[np.int64]:
     """Counts in the order of the outcomes; a dict or a Series is read by its labels."""
     size, counts = domain.size, domain.values_in_outcome_order(counts, "counts")
-    wrong = f"counts is not a list of {size} whole numbers of at least 0, one for each outcome"
+    message = f"counts is not a list of {size} whole numbers of at least 0, one for each outcome"
     try:
-        given = np.asarray(counts)
+        array = np.asarray(counts)
     except ValueError:  # rows of different lengths
-        raise DiscreetError(wrong) from None
-    if given.shape != (size,) or given.dtype.kind not in "iu" or bool((given < 0).any()):
-        raise DiscreetError(wrong)
-    if not given.any():
+        raise DiscreetError(message) from None
+    if array.shape != (size,) or array.dtype.kind not in "iu" or bool((array < 0).any()):
+        raise DiscreetError(message)
+    if not array.any():
         raise DiscreetError(
             "there are no samples; an estimate needs at least one, and a useful one hundreds: see discreet plan"
         )
-    if float(given.sum(dtype=np.float64)) > MOST_DRAWS:
+    if float(array.sum(dtype=np.float64)) > MOST_DRAWS:
         raise DiscreetError(f"counts sums to more than {MOST_DRAWS:,}, past which counts are no longer exact")
-    return given.astype(np.int64)
+    return array.astype(np.int64)
 
 
 Integers = NDArray[np.int64]
@@ -161,8 +161,8 @@ def one_bin_per_cell(sampler: Sampler[AnyFamily]) -> CellBins:
             f"{sampler.family!r} has cells that reach to infinity, of which nothing can be averaged; give public bins, edges="
         )
     bins = Bins(line.edges)
-    counted = _public_point_share_by_bin(sampler, bins)
-    return CellBins(bins, line.masses if counted is None else counted / counted.sum(), np.arange(line.size), line.size)
+    shares = _public_point_share_by_bin(sampler, bins)
+    return CellBins(bins, line.masses if shares is None else shares / shares.sum(), np.arange(line.size), line.size)
 
 
 def default_bin_count(sampler: Sampler[AnyFamily], clients: int) -> int:
@@ -174,31 +174,30 @@ def bin_cells(sampler: Sampler[AnyFamily], *, clients: int, count: int | None = 
     """Whole cells in `count` bins of about equal reference mass, or in the usual number for that many clients."""
     cells = one_bin_per_cell(sampler)
     if count is None:
-        wanted = min(default_bin_count(sampler, clients), cells.bins.size)
+        bin_count = min(default_bin_count(sampler, clients), cells.bins.size)
     else:
-        wanted = check_count("bins", count, most=cells.bins.size, fix="a bin is at least one of the family's cells")
-    if wanted == cells.bins.size:
+        bin_count = check_count("bins", count, most=cells.bins.size, fix="a bin is at least one of the family's cells")
+    if bin_count == cells.bins.size:
         return cells
-    upto = np.cumsum(cells.reference)
-    starts = np.unique(
-        1 + np.searchsorted(upto, np.arange(1, wanted) / wanted - _ROUNDING)
-    )  # a heavy cell may fill several bins
-    starts = np.append(0, starts[upto[starts - 1] < 1.0 - _ROUNDING])
+    cumulative = np.cumsum(cells.reference)
+    # a heavy cell may fill several bins
+    starts = np.unique(1 + np.searchsorted(cumulative, np.arange(1, bin_count) / bin_count - _ROUNDING))
+    starts = np.append(0, starts[cumulative[starts - 1] < 1.0 - _ROUNDING])
     edges = np.append(cells.bins.edges[starts], cells.bins.edges[-1])
     return CellBins(Bins(edges), np.add.reduceat(cells.reference, starts), starts, cells.cells)
 
 
 def bin_reference_masses(sampler: Sampler[AnyFamily], bins: Bins) -> Floats:
     """The masses of bins between any edges under mu: exact for whole cells, by Gauss's rule for parts of cells."""
-    found = _public_point_share_by_bin(sampler, bins)
-    if found is None:
+    masses = _public_point_share_by_bin(sampler, bins)
+    if masses is None:
         line = line_cells_of_sampler(sampler)
-        below = np.append(0.0, np.cumsum(line.masses))
+        cumulative = np.append(0.0, np.cumsum(line.masses))
         cell = np.clip(np.searchsorted(line.edges, bins.edges, side="right") - 1, 0, line.size - 1)
-        found = np.diff(below[cell] + line.share_of_cells_below_values(cell, bins.edges) * line.masses[cell])
-    if abs(found.sum() - 1.0) > _COVERED:
-        raise DiscreetError(f"edges cover {found.sum():.3f} of the family's reference; extend them to the whole space")
-    return np.asarray(found / found.sum())
+        masses = np.diff(cumulative[cell] + line.share_of_cells_below_values(cell, bins.edges) * line.masses[cell])
+    if abs(masses.sum() - 1.0) > _COVERED:
+        raise DiscreetError(f"edges cover {masses.sum():.3f} of the family's reference; extend them to the whole space")
+    return np.asarray(masses / masses.sum())
 
 
 def count_cells_cut_by_bins(sampler: Sampler[AnyFamily], bins: Bins) -> int:
@@ -218,8 +217,8 @@ def _public_point_share_by_bin(sampler: Sampler[AnyFamily], bins: Bins) -> Float
     if not isinstance(carrier, PointAtoms) or carrier.discretisation.seed is None or carrier.family.dim != 1:
         return None
     points = carrier.numbered_points_of_seed(np.arange(carrier.size), carrier.discretisation.seed)[:, 0]
-    inside = points[(points >= bins.edges[0]) & (points <= bins.edges[-1])]
-    return np.asarray(np.bincount(bins.cell_numbers_of_values(inside), minlength=bins.size) / len(points))
+    inner_points = points[(points >= bins.edges[0]) & (points <= bins.edges[-1])]
+    return np.asarray(np.bincount(bins.cell_numbers_of_values(inner_points), minlength=bins.size) / len(points))
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,17 +247,17 @@ class SampleRows:
         """(size, J + 1): the number of clients with each outcome 0 to J times among their samples."""
         n, samples = self.numbers.shape
         pairs = np.repeat(np.arange(n), samples) * self.size + self.numbers.ravel()
-        met, times = np.unique(pairs, return_counts=True)
-        found = np.zeros((self.size, samples + 1), dtype=np.int64)
-        np.add.at(found, (met % self.size, times), 1)
-        found[:, 0] = n - found[:, 1:].sum(axis=1)
-        return found
+        distinct, repeats = np.unique(pairs, return_counts=True)
+        counts = np.zeros((self.size, samples + 1), dtype=np.int64)
+        np.add.at(counts, (distinct % self.size, repeats), 1)
+        counts[:, 0] = n - counts[:, 1:].sum(axis=1)
+        return counts
 
     def share_interval_ends(self, confidence: float, *, among: int = 1, liars: int = 0) -> Ends:
         """The ends of the intervals of all outcomes' shares.
 
-        `liars`: as if that many more clients had sent only this outcome; if negative, as if that many of those that sent it most often had
-        not sent it.
+        `liars`: as if that many of those that sent an outcome least often had sent nothing else; if negative, as if that many of those that
+        sent it most often had not sent it.
         """
         return share_interval_ends_from_repeats(
             self._client_counts_by_outcome_repeats, confidence, among=among, liars=liars
@@ -272,10 +271,10 @@ class SampleRows:
         ranks = np.sort(rank[self.numbers], axis=1)
         steps = np.zeros((self.size, samples + 1), dtype=np.int64)
         steps[0, 0] = n
-        for place in range(samples):  # from here on one more sample of a client is below
-            here = np.bincount(ranks[:, place], minlength=self.size)
-            steps[:, place] -= here
-            steps[:, place + 1] += here
+        for position in range(samples):  # from here on one more sample of a client is below
+            counts = np.bincount(ranks[:, position], minlength=self.size)
+            steps[:, position] -= counts
+            steps[:, position + 1] += counts
         return _mean_interval_ends(np.cumsum(steps, axis=0), confidence, 1)
 
     def average_upper_bound(self, phi: Floats, confidence: float, *, among: int = 1) -> float:
@@ -295,38 +294,38 @@ def rows_of_several_samples_or_none(samples: Any, domain: Domain) -> SampleRows 
         raise DiscreetError(
             f"samples has rows of {min(lengths)} to {max(lengths)}; give as many samples of each client, and leave out who has fewer"
         )
-    numbers = domain.numbers([one for row in rows for one in row])
+    numbers = domain.numbers([sample for row in rows for sample in row])
     counts_in_outcome_order(np.bincount(numbers, minlength=domain.size), domain)
     return SampleRows(numbers.reshape(len(rows), lengths.pop()), domain.size)
 
 
 def share_interval_ends_from_repeats(repeats: Integers, confidence: float, *, among: int = 1, liars: int = 0) -> Ends:
     """The ends of intervals of means, from (outcomes, J + 1) numbers of clients with 0 to J of J; `liars` as in `SampleRows`."""
-    often = (
+    counts = (
         _move_lowest_clients_to_last_column(repeats, liars)
         if liars >= 0
         else _move_lowest_clients_to_last_column(repeats[:, ::-1], -liars)[:, ::-1]
     )
-    return _mean_interval_ends(often, confidence, among)
+    return _mean_interval_ends(counts, confidence, among)
 
 
-def _move_lowest_clients_to_last_column(often: Integers, number: int) -> Integers:
+def _move_lowest_clients_to_last_column(counts: Integers, number: int) -> Integers:
     """`number` clients of each row moved from the first columns to the last."""
-    before = np.cumsum(often, axis=1)
-    left = np.diff(np.maximum(before - number, 0), axis=1, prepend=0)
-    left[:, -1] += np.minimum(number, before[:, -1])
-    return np.asarray(left)
+    cumulative = np.cumsum(counts, axis=1)
+    remaining = np.diff(np.maximum(cumulative - number, 0), axis=1, prepend=0)
+    remaining[:, -1] += np.minimum(number, cumulative[:, -1])
+    return np.asarray(remaining)
 
 
-def _mean_interval_ends(often: Integers, confidence: float, among: int) -> Ends:
+def _mean_interval_ends(counts: Integers, confidence: float, among: int) -> Ends:
     """The ends of intervals of means, from the numbers of clients with each of the values 0, 1/J, ..., 1."""
-    values = np.arange(often.shape[1]) / (often.shape[1] - 1)
-    distinct, places = np.unique(often, axis=0, return_inverse=True)  # far fewer than outcomes
+    values = np.arange(counts.shape[1]) / (counts.shape[1] - 1)
+    distinct, inverse = np.unique(counts, axis=0, return_inverse=True)  # far fewer than outcomes
     high = np.array([average_upper_bound(values, row, confidence, among=among) for row in distinct])
     low = np.array([1.0 - average_upper_bound(1.0 - values, row, confidence, among=among) for row in distinct])
     share = distinct @ values / distinct.sum(axis=1)
     low, high = np.clip(np.minimum(low, share), 0.0, 1.0), np.clip(np.maximum(high, share), 0.0, 1.0)
-    return low[places.ravel()], high[places.ravel()]
+    return low[inverse.ravel()], high[inverse.ravel()]
 
 
 @dataclass(frozen=True, eq=False)
@@ -344,8 +343,12 @@ class ReportRows:
     @cached_property
     def _client_counts_by_outcome_repeats(self) -> Integers:
         """(k, J + 1): the number of clients of whom 0 to J reports hold each outcome."""
-        held = (self._which_reports_contain_outcome(outcome).sum(axis=1) for outcome in range(self.sampler.family.size))
-        return np.array([np.bincount(each, minlength=self.reports.shape[1] + 1) for each in held], dtype=np.int64)
+        outcome_repeats = (
+            self._which_reports_contain_outcome(outcome).sum(axis=1) for outcome in range(self.sampler.family.size)
+        )
+        return np.array(
+            [np.bincount(repeats, minlength=self.reports.shape[1] + 1) for repeats in outcome_repeats], dtype=np.int64
+        )
 
     def _which_reports_contain_outcome(self, outcome: int) -> NDArray[np.bool_]:
         return self.sampler.blocks.holds(self.reports, np.array([outcome]))
@@ -358,36 +361,32 @@ class ReportRows:
 
     def mean_upper_bound(self, phi: Floats, miss: float) -> float:
         """The largest average of phi under the average client, which is exceeded with probability at most `miss`."""
-        middle, size = float(phi.mean()), self.reports.shape
+        mean, shape = float(phi.mean()), self.reports.shape
         sums = (
-            sum_values_in_each_report(self.sampler.blocks, self.reports.ravel(), phi - middle)
-            .reshape(size)
-            .mean(axis=1)
+            sum_values_in_each_report(self.sampler.blocks, self.reports.ravel(), phi - mean).reshape(shape).mean(axis=1)
         )
-        return middle + self._mean_upper_bound_from_sums(
-            sums, largest_report_sum(self.sampler.blocks, phi - middle), miss
-        )
+        return mean + self._mean_upper_bound_from_sums(sums, largest_report_sum(self.sampler.blocks, phi - mean), miss)
 
     def _mean_upper_bound_from_sums(self, sums: Floats, most: float, miss: float) -> float:
         """The largest mean of sums over blocks, in units of the average client."""
-        values, often = np.unique(sums, return_counts=True)
-        bound = average_upper_bound(np.append(values, most), np.append(often, 0), 1.0 - 2.0 * miss)
+        values, counts = np.unique(sums, return_counts=True)
+        bound = average_upper_bound(np.append(values, most), np.append(counts, 0), 1.0 - 2.0 * miss)
         return bound / self.sampler.chances.gap
 
-    def quantile_place_range(self, order: Integers, level: float, miss: float) -> tuple[int, int]:
-        """The first and the last place in the order that the quantile may have."""
+    def quantile_index_range(self, order: Integers, level: float, miss: float) -> tuple[int, int]:
+        """The first and the last index in the order that the quantile may have."""
         size, width = len(order), np.zeros(self.client_count)
         for outcome in range(size):
             width += self._which_reports_contain_outcome(outcome).mean(axis=1)
         below, first, last = np.zeros(self.client_count), size - 1, 0
-        for place, outcome in enumerate(order[:-1].tolist()):
+        for index, outcome in enumerate(order[:-1].tolist()):
             below += self._which_reports_contain_outcome(outcome).mean(axis=1)
-            share = (place + 1.0) / size
+            share = (index + 1.0) / size
             phi = np.full(size, -share)
-            phi[order[: place + 1]] += 1.0
+            phi[order[: index + 1]] += 1.0
             sums = below - share * width
             high = share + self._mean_upper_bound_from_sums(sums, largest_report_sum(self.sampler.blocks, phi), miss)
             low = share - self._mean_upper_bound_from_sums(-sums, largest_report_sum(self.sampler.blocks, -phi), miss)
-            first = min(first, place) if high >= level else first
-            last = place + 1 if low < level else last
+            first = min(first, index) if high >= level else first
+            last = index + 1 if low < level else last
         return first, last

@@ -114,7 +114,7 @@ def population(
         raise DiscreetError("pass either samples= (the released samples) or counts= (the count of each outcome)")
     if clients is not None:
         refuse_repeated_clients(clients, samples)
-    given = _GivenSamples(sampler, samples, counts, rounds, examples is not None)
+    releases = _GivenSamples(sampler, samples, counts, rounds, examples is not None)
     if isinstance(sampler, ReportSampler) or (isinstance(sampler, Agreement) and sampler.blocks is not None):
         raise DiscreetError(
             f"{sampler!r} releases reports, which are no samples; use reported_population(..., reports=)"
@@ -122,12 +122,12 @@ def population(
     if isinstance(sampler, Agreement):
         sampler = sampler.sampler() if sampler.joint is None else sampler.joint_sampler()
     if isinstance(sampler, JointSampler):
-        return _population_of_joint_draws(sampler, given, float(confidence))
+        return _population_of_joint_draws(sampler, releases, float(confidence))
     if isinstance(sampler, ComposedSampler):
         sampler = sampler.share
     inversion = inversion_of(sampler)
     if isinstance(sampler.family, ContinuousFamily):
-        return _population_on_line(sampler, inversion, float(confidence), given, edges, bins, examples)
+        return _population_on_line(sampler, inversion, float(confidence), releases, edges, bins, examples)
     if edges is not None or bins is not None:
         raise DiscreetError(
             "edges are public bins for a continuous family, and bins how many; the outcomes of this one are those "
@@ -135,10 +135,12 @@ def population(
         )
     domain: Domain = sampler.family.domain
     reference = outcome_reference_masses(domain, sampler.reference)
-    counted, rows = given.outcome_counts_and_rows(domain)
-    resting = None if examples is None else reweight_examples([(sampler, counted)], example_laws(sampler, examples))
+    outcome_counts, rows = releases.outcome_counts_and_rows(domain)
+    reweighted = (
+        None if examples is None else reweight_examples([(sampler, outcome_counts)], example_laws(sampler, examples))
+    )
     return Population(
-        domain, counted, reference, inversion, sampler.bounds, sampler, float(confidence), resting, rows=rows
+        domain, outcome_counts, reference, inversion, sampler.bounds, sampler, float(confidence), reweighted, rows=rows
     )
 
 
@@ -165,55 +167,56 @@ class _GivenSamples:
 
 def _refuse_wrong_samples_per_client(released_by: Any, rows: SampleRows | None, rounds: int | None) -> None:
     """Raise an error for samples that the given object did not release: rows of another length, or single samples of several."""
-    given = 1 if rows is None else rows.numbers.shape[1]
+    per_client = 1 if rows is None else rows.numbers.shape[1]
     if isinstance(released_by, (ComposedSampler, JointSampler)):
         if rounds is not None:
             raise DiscreetError(
                 f"rounds = {rounds!r} is for samples that were released one at a time; {released_by!r} states their "
                 f"number"
             )
-        if given != released_by.samples:
+        if per_client != released_by.samples:
             raise DiscreetError(
                 f"{released_by!r} releases {released_by.samples} samples of each client; give samples= with a row of as many for each client "
-                f"(there {'is one sample' if given == 1 else f'are {given}'} of each)"
+                f"(there {'is one sample' if per_client == 1 else f'are {per_client}'} of each)"
             )
         return
-    agreed = released_by.rounds if isinstance(released_by, Agreement) else 1
+    agreed_rounds = released_by.rounds if isinstance(released_by, Agreement) else 1
     if rounds is not None:
-        wanted = check_count("rounds", rounds, fix="it is how many times each client released")
+        stated_rounds = check_count("rounds", rounds, fix="it is how many times each client released")
         if isinstance(released_by, Agreement):
-            check_count("rounds", wanted, most=agreed, fix=f"the agreement has {agreed:,}")
-        if given != wanted:
+            check_count("rounds", stated_rounds, most=agreed_rounds, fix=f"the agreement has {agreed_rounds:,}")
+        if per_client != stated_rounds:
             raise DiscreetError(
-                f"rounds = {wanted}, but samples has {given} of each client; give a row of {wanted} for each client"
+                f"rounds = {stated_rounds}, but there {'is one sample' if per_client == 1 else f'are {per_client} samples'} of each client; "
+                f"give samples= with a row of {stated_rounds} for each client"
             )
         return
-    if given > agreed:
-        of = (
-            f"the agreement has {agreed:,} rounds"
+    if per_client > agreed_rounds:
+        offer = (
+            f"the agreement has {agreed_rounds:,} rounds"
             if isinstance(released_by, Agreement)
             else f"{released_by!r} releases one"
         )
         raise DiscreetError(
-            f"samples has rows of {given}, and {of}: of release(p, size={given}) pass sampler.with_samples({given}), which drew them; if "
-            f"each client released {given} times and spent the whole budget each time, pass rounds={given}"
+            f"samples has rows of {per_client}, and {offer}: of release(p, size={per_client}) pass sampler.with_samples({per_client}), "
+            f"which drew them; if each client released {per_client} times and spent the whole budget each time, pass rounds={per_client}"
         )
 
 
-def _population_of_joint_draws(joint: JointSampler, given: _GivenSamples, confidence: float) -> Population:
+def _population_of_joint_draws(joint: JointSampler, releases: _GivenSamples, confidence: float) -> Population:
     """The population from several samples of each client drawn together, by the output distribution of any single one."""
     domain: Domain = joint.family.domain
-    if given.samples is None:
+    if releases.samples is None:
         raise DiscreetError(
             f"{joint!r} releases {joint.samples} samples of each client; counts= do not tell clients apart: give "
             f"samples= with a row for each"
         )
-    if given.has_examples:
+    if releases.has_examples:
         raise DiscreetError(_ONE_SAMPLE)
-    counted, rows = replace(given, released_by=joint).outcome_counts_and_rows(domain)
+    outcome_counts, rows = replace(releases, released_by=joint).outcome_counts_and_rows(domain)
     reference = outcome_reference_masses(domain, joint.each_reference)
     return Population(
-        domain, counted, reference, inversion_of_joint_sample(joint), joint.bounds, joint, confidence, rows=rows
+        domain, outcome_counts, reference, inversion_of_joint_sample(joint), joint.bounds, joint, confidence, rows=rows
     )
 
 
@@ -225,7 +228,7 @@ def _population_on_line(
     sampler: Sampler[AnyFamily],
     inversion: Inversion,
     confidence: float,
-    given: _GivenSamples,
+    releases: _GivenSamples,
     edges: Any,
     bins: Any,
     examples: Any,
@@ -233,9 +236,9 @@ def _population_on_line(
     """The population on bins of a continuous family: between given edges, or unions of whole cells."""
 
     def population_from_counts(
-        domain: Domain, counted: NDArray[np.int64], reference: Floats, rows: SampleRows | None
+        domain: Domain, counts: NDArray[np.int64], reference: Floats, rows: SampleRows | None
     ) -> Population:
-        return Population(domain, counted, reference, inversion, sampler.bounds, sampler, confidence, rows=rows)
+        return Population(domain, counts, reference, inversion, sampler.bounds, sampler, confidence, rows=rows)
 
     if edges is not None:
         if bins is not None:
@@ -244,22 +247,25 @@ def _population_on_line(
             raise DiscreetError(
                 "examples are distributions on the cells of the family, which edges= may cut; use bins="
             )
-        wanted = Bins(edges)
-        counted, rows = given.outcome_counts_and_rows(wanted)
-        return population_from_counts(wanted, counted, bin_reference_masses(sampler, wanted), rows)
+        edge_bins = Bins(edges)
+        counts, rows = releases.outcome_counts_and_rows(edge_bins)
+        return population_from_counts(edge_bins, counts, bin_reference_masses(sampler, edge_bins), rows)
     cells, line = one_bin_per_cell(sampler), line_cells_of_sampler(sampler)
-    numbered, rows = given.outcome_counts_and_rows(line)
-    counted = numbered[line.order]
-    put = bin_cells(sampler, clients=int(counted.sum()) if rows is None else rows.client_count, count=bins)
-    along = None if rows is None else rows.renumber_outcomes(np.argsort(line.order), line.size)
-    by_bin = None if along is None else along.renumber_outcomes(put.bin_of_cell, put.bins.size)
-    finest = population_from_counts(cells.bins, counted, cells.reference, along)
-    whole = replace(population_from_counts(put.bins, put.sum_by_bin(counted), put.reference, by_bin), finest=finest)
+    cell_counts, rows = releases.outcome_counts_and_rows(line)
+    counts = cell_counts[line.order]
+    cell_bins = bin_cells(sampler, clients=int(counts.sum()) if rows is None else rows.client_count, count=bins)
+    line_rows = None if rows is None else rows.renumber_outcomes(np.argsort(line.order), line.size)
+    bin_rows = None if line_rows is None else line_rows.renumber_outcomes(cell_bins.bin_of_cell, cell_bins.bins.size)
+    finest = population_from_counts(cells.bins, counts, cells.reference, line_rows)
+    estimate = replace(
+        population_from_counts(cell_bins.bins, cell_bins.sum_by_bin(counts), cell_bins.reference, bin_rows),
+        finest=finest,
+    )
     if examples is None:
-        return whole
-    resting = reweight_examples([(sampler, numbered)], example_laws(sampler, examples))
-    law, debiased = (put.sum_by_bin(each[line.order]) for each in (resting.law, resting.debiased))
-    return replace(whole, reweighted=replace(resting, law=law, debiased=debiased))
+        return estimate
+    reweighted = reweight_examples([(sampler, cell_counts)], example_laws(sampler, examples))
+    law, debiased = (cell_bins.sum_by_bin(masses[line.order]) for masses in (reweighted.law, reweighted.debiased))
+    return replace(estimate, reweighted=replace(reweighted, law=law, debiased=debiased))
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,13 +301,13 @@ class InvertedPopulation:
         family = self.mechanism.family
         mu = np.broadcast_to(np.asarray(family.reference, dtype=np.float64), family.size)
         least, most = share_bounds_from_family_alone(family.served_bounds, mu)
-        each, together = (self._share_interval_ends(among, least, most) for among in (1, family.size))
-        return Shares(self.share_estimates, *each, lower_ends_with_sum_at_most_one(together[0], least), together[1])
+        ends, all_ends = (self._share_interval_ends(among, least, most) for among in (1, family.size))
+        return Shares(self.share_estimates, *ends, lower_ends_with_sum_at_most_one(all_ends[0], least), all_ends[1])
 
     def _share_interval_ends(self, among: int, least: Floats, most: Floats) -> tuple[Floats, Floats]:
         columns = self._inverse_matrix.T
-        high = [average_upper_bound(each, self.counts, self.confidence, among=among) for each in columns]
-        low = [-average_upper_bound(-each, self.counts, self.confidence, among=among) for each in columns]
+        high = [average_upper_bound(column, self.counts, self.confidence, among=among) for column in columns]
+        low = [-average_upper_bound(-column, self.counts, self.confidence, among=among) for column in columns]
         top = np.clip(high, least, most)
         return np.minimum(np.clip(low, least, most), top), top
 
@@ -359,20 +365,20 @@ def inverted_population(
     OPEN_UNIT.check("confidence", confidence)
     if (samples is None) == (counts is None):
         raise DiscreetError("pass either samples= (the released samples) or counts= (the count of each outcome)")
-    found: Any = mechanism.sampler() if isinstance(mechanism, Agreement) else mechanism
-    refuse_non_mechanism(found)
-    if isinstance(found.family, ContinuousFamily):
-        raise DiscreetError(f"family = {found.family!r} is continuous; a matrix is for a list of outcomes")
-    matrix = _matrix_of_linear_mechanism(found)
+    sampler: Any = mechanism.sampler() if isinstance(mechanism, Agreement) else mechanism
+    refuse_non_mechanism(sampler)
+    if isinstance(sampler.family, ContinuousFamily):
+        raise DiscreetError(f"family = {sampler.family!r} is continuous; a matrix is for a list of outcomes")
+    matrix = _matrix_of_linear_mechanism(sampler)
     if not np.linalg.cond(matrix) <= _WORST_CONDITION:
         raise DiscreetError(
-            f"the matrix of {found.name!r} cannot be inverted: different populations give the same samples; take a mechanism that keeps them "
-            "apart, or a larger epsilon"
+            f"the matrix of {sampler.name!r} cannot be inverted: different populations give the same samples; take a mechanism that keeps "
+            "them apart, or a larger epsilon"
         )
-    counted = _count_samples_or_order_counts(samples, counts, found.family.domain)
-    if not counted.sum():
+    outcome_counts = _count_samples_or_order_counts(samples, counts, sampler.family.domain)
+    if not outcome_counts.sum():
         raise DiscreetError("there are no samples; nothing can be estimated")
-    return InvertedPopulation(found.family.domain, counted, matrix, found, float(confidence))
+    return InvertedPopulation(sampler.family.domain, outcome_counts, matrix, sampler, float(confidence))
 
 
 def _matrix_of_linear_mechanism(mechanism: Any) -> Floats:
@@ -390,12 +396,20 @@ def _matrix_of_linear_mechanism(mechanism: Any) -> Floats:
         raise DiscreetError(
             f"output of {size} clients has shape {matrix.shape}; it takes (n, {size}) and gives (n, {size})"
         )
-    tried = np.random.default_rng(0).dirichlet(np.ones(size), size=_TRIED)
-    if not np.abs(np.asarray(mechanism.output(tried)) - tried @ matrix).max() <= _LINEAR:
+    test_laws = np.random.default_rng(0).dirichlet(np.ones(size), size=_TRIED)
+    if not np.abs(np.asarray(mechanism.output(test_laws)) - test_laws @ matrix).max() <= _LINEAR:
         raise DiscreetError(
             f"the law of {mechanism.name!r} is not linear in p, so its samples tell no shares of the population"
         )
     return matrix
+
+
+def _reports_by_client(sampler: ReportSampler, reports: ArrayLike) -> NDArray[np.uint64]:
+    """Checked reports (n,), or (n, J) for J of each client; a single number is one report."""
+    numbers = np.atleast_1d(sampler.check_reports(reports))
+    if numbers.ndim > 2:
+        raise DiscreetError(f"reports has shape {numbers.shape}; it is (n,), or (n, J) for reports of J rounds")
+    return numbers
 
 
 def reported_population(
@@ -428,11 +442,9 @@ def reported_population(
     check_kind("sampler", sampler, ReportSampler, "pass the one that released the reports")
     rows = None
     if counts is None and reports is not None:
-        given = sampler.check_reports(reports)
-        if given.ndim > 2:
-            raise DiscreetError(f"reports has shape {given.shape}; it is (n,), or (n, J) for reports of J rounds")
-        counts = ReportCounts(sampler).add(given)
-        rows = ReportRows(sampler, given) if given.ndim == 2 and given.shape[1] > 1 and given.size else None
+        numbers = _reports_by_client(sampler, reports)
+        counts = ReportCounts(sampler).add(numbers)
+        rows = ReportRows(sampler, numbers) if numbers.ndim == 2 and numbers.shape[1] > 1 and numbers.size else None
     elif counts is None or reports is not None:
         raise DiscreetError("pass either reports= (what was released) or counts= (a ReportCounts)")
     check_kind("counts", counts, ReportCounts, "pass what counted the reports")
@@ -440,15 +452,17 @@ def reported_population(
         raise DiscreetError(f"counts are of reports of {counts.sampler!r}, not of {sampler!r}")
     if not counts.reports:
         raise DiscreetError("there are no reports; an estimate needs at least one, and a useful one hundreds")
-    clients, supports, resting = counts.reports if rows is None else rows.client_count, counts.supports(), None
+    clients, supports, reweighted = counts.reports if rows is None else rows.client_count, counts.supports(), None
     if examples is not None:
         if reports is None or rows is not None:
             raise DiscreetError(
                 "examples are weighted to explain reports=, one of each client; counts and rounds do not tell them apart"
             )
-        given = sampler.check_reports(reports).ravel()
-        resting = reweight_examples_to_reports(sampler, given, example_laws_for_reports(sampler, examples), supports)
-    return ReportedPopulation(sampler.family.domain, supports, clients, sampler, float(confidence), rows, resting)
+        numbers = sampler.check_reports(reports).ravel()
+        reweighted = reweight_examples_to_reports(
+            sampler, numbers, example_laws_for_reports(sampler, examples), supports
+        )
+    return ReportedPopulation(sampler.family.domain, supports, clients, sampler, float(confidence), rows, reweighted)
 
 
 def reported_average(
@@ -472,31 +486,32 @@ def reported_average(
     """
     OPEN_UNIT.check("confidence", confidence)
     check_kind("sampler", sampler, ReportSampler, "pass the one that released the reports")
-    given, phi = sampler.check_reports(reports), as_floats(values, "values")
+    report_numbers, phi = _reports_by_client(sampler, reports), as_floats(values, "values")
     if phi.shape != (sampler.family.size,) or not (np.abs(phi) <= LARGEST_VALUE).all():
         raise DiscreetError(
             f"values has shape {phi.shape}; it is one number from {-LARGEST_VALUE:g} to {LARGEST_VALUE:g} for each of "
             f"{sampler.family.size:,} outcomes"
         )
-    if not given.size:
+    if not report_numbers.size:
         raise DiscreetError("there are no reports; an estimate needs at least one, and a useful one hundreds")
-    least, most, middle = float(phi.min()), float(phi.max()), float(phi.mean())
-    centred = phi - middle  # a constant has no noise
-    distinct, often = np.unique(given, return_counts=True)
-    if given.size > len(given):  # several of each client: one value for each is their mean
-        distinct, often = given.ravel(), np.ones(len(given), dtype=np.int64)
+    least, most, phi_mean = float(phi.min()), float(phi.max()), float(phi.mean())
+    centred = phi - phi_mean  # a constant has no noise
+    distinct, counts = np.unique(report_numbers, return_counts=True)
+    if report_numbers.size > len(report_numbers):  # several of each client: one value for each is their mean
+        distinct, counts = report_numbers.ravel(), np.ones(len(report_numbers), dtype=np.int64)
     sums, chances = sum_values_in_each_report(sampler.blocks, distinct, centred), sampler.chances
-    sums = sums.reshape(len(often), -1).mean(axis=1)
+    sums = sums.reshape(len(counts), -1).mean(axis=1)
 
     def average_from_mean_report_sum(mean: float) -> float:
-        return middle + (mean - chances.outside * float(centred.sum())) / chances.gap
+        return phi_mean + (mean - chances.outside * float(centred.sum())) / chances.gap
 
     ends = []
     for sign in (-1.0, 1.0):
-        possible = np.append(sign * sums, largest_report_sum(sampler.blocks, sign * centred))  # the last was not seen
-        found = sign * average_upper_bound(possible, np.append(often, 0), confidence)
-        ends.append(min(max(average_from_mean_report_sum(found), least), most))
-    mean = float(often @ sums) / len(given)
+        # the last one was not seen
+        possible_sums = np.append(sign * sums, largest_report_sum(sampler.blocks, sign * centred))
+        bound = sign * average_upper_bound(possible_sums, np.append(counts, 0), confidence)
+        ends.append(min(max(average_from_mean_report_sum(bound), least), most))
+    mean = float(counts @ sums) / len(report_numbers)
     return Estimate(name, average_from_mean_report_sum(mean), ends[0], ends[1], mean)
 
 
@@ -517,13 +532,13 @@ def reported_statistic(found: ReportedPopulation, name: str, reports: ArrayLike 
     """
     check_kind("found", found, ReportedPopulation, "pass what reported_population(...) gave")
     check_kind("name", name, str, 'pass "mean", "median" or "at-most:X"')
-    numbers, (kind, _, at) = found.domain.values, name.partition(":")
+    numbers, (kind, _, parameter) = found.domain.values, name.partition(":")
     if reports is None or found.rows is not None or numbers is None or found.domain.edges is not None:
         return found.statistic(name)
-    if kind == "mean" and not at:
+    if kind == "mean" and not parameter:
         phi = outcome_value_function(found.domain)
     elif kind == "at-most":
-        phi = threshold_indicator(found.domain, parse_statistic_parameter(name, at))
+        phi = threshold_indicator(found.domain, parse_statistic_parameter(name, parameter))
     else:
         return found.statistic(name)
     return reported_average(found.sampler, reports=reports, values=phi.values, confidence=found.confidence, name=name)

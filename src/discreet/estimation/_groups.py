@@ -50,6 +50,7 @@ from discreet.estimation._inference import (
     Shares,
     clopper_pearson_interval_ends,
     lower_ends_with_sum_at_most_one,
+    one_sided_miss_probability,
 )
 from discreet.estimation._population import AnyPopulation, Population, ReportedPopulation, merge_populations
 from discreet.estimation._shifts import SPLITS, ShareBounds, SplitScores, standard_error_of_uniform_share
@@ -70,7 +71,7 @@ class GroupedPopulation:
     Attributes:
         groups: the estimate of each group by itself, in order.
         confidence: of every interval.
-        reports: the reports of each group, where they are there; statistics of reports need them.
+        reports: the reports of each group, where they are there. With them statistics have narrower intervals.
     """
 
     groups: Mapping[Any, AnyPopulation]
@@ -83,7 +84,7 @@ class GroupedPopulation:
     @property
     def clients(self) -> int:
         """The number of clients in all groups."""
-        return sum(found.clients for found in self.groups.values())
+        return sum(group.clients for group in self.groups.values())
 
     @property
     def group_confidence(self) -> float:
@@ -94,16 +95,16 @@ class GroupedPopulation:
     def laws(self) -> dict[Any, Shares]:
         """The average client's distribution in each group. `all_low` and `all_high` hold for all outcomes of all groups at once."""
         confidence, laws = self.group_confidence, {}
-        for name, found in self.groups.items():
+        for name, group in self.groups.items():
             if len(self.groups) > _MANY:  # Clopper and Pearson's ends take less time
-                alone = clopper_pearson_interval_ends(found.counts, found.clients, found.confidence)
+                ends = clopper_pearson_interval_ends(group.counts, group.clients, group.confidence)
                 all_ends = clopper_pearson_interval_ends(
-                    found.counts, found.clients, confidence, among=len(found.counts)
+                    group.counts, group.clients, confidence, among=len(group.counts)
                 )
-                laws[name] = found.law_from_released_intervals(alone, all_ends)
+                laws[name] = group.law_from_released_intervals(ends, all_ends)
                 continue
-            together = replace(found, confidence=confidence).law
-            laws[name] = replace(found.law, all_low=together.all_low, all_high=together.all_high)
+            all_law = replace(group, confidence=confidence).law
+            laws[name] = replace(group.law, all_low=all_law.all_low, all_high=all_law.all_high)
         return laws
 
     @cached_property
@@ -114,21 +115,21 @@ class GroupedPopulation:
     @cached_property
     def margins(self) -> dict[Any, float]:
         """How far the longest interval of each group reaches from its estimate, all groups at once."""
-        found = {}
+        margins = {}
         for name, law in self.laws.items():
             inside = np.clip(law.estimate, law.all_low, law.all_high)
-            found[name] = float(np.maximum(law.all_high - inside, inside - law.all_low).max())
-        return found
+            margins[name] = float(np.maximum(law.all_high - inside, inside - law.all_low).max())
+        return margins
 
     @cached_property
     def silent(self) -> tuple[Any, ...]:
         """The groups that are too small to tell anything: every interval covers three quarters of what clients can have, or more."""
-        found = []
+        names = []
         for name, law in self.laws.items():
             least, most = self.groups[name].share_bounds
             if (law.all_high - law.all_low >= _LITTLE * (most - least)).all():
-                found.append(name)
-        return tuple(found)
+                names.append(name)
+        return tuple(names)
 
     def statistic(self, wanted: str | Callable[[Any], float]) -> dict[Any, Estimate]:
         """A statistic of each group, with intervals that hold for all groups at once.
@@ -140,19 +141,18 @@ class GroupedPopulation:
             An estimate for each group.
 
         Raises:
-            DiscreetError: for an unknown statistic, and for reports that were only counted.
+            DiscreetError: for an unknown statistic, and for outcomes that are no numbers.
         """
-        found = {}
+        estimates = {}
         for name, group in self.groups.items():
-            wide = replace(group, confidence=self.group_confidence)
-            if isinstance(wide, Population):
-                found[name] = wide.statistic(wanted)
+            wide_group = replace(group, confidence=self.group_confidence)
+            if isinstance(wide_group, Population):
+                estimates[name] = wide_group.statistic(wanted)
                 continue
-            if self.reports is None:
-                raise DiscreetError("statistics of reports need the reports themselves; pass reports= and groups=")
             check_kind("wanted", wanted, str, 'pass "mean" or "at-most:X"')
-            found[name] = reported_statistic(wide, str(wanted), self.reports[name])
-        return found
+            group_reports = None if self.reports is None else self.reports[name]
+            estimates[name] = reported_statistic(wide_group, str(wanted), group_reports)
+        return estimates
 
 
 def estimate_groups(
@@ -191,36 +191,38 @@ def estimate_groups(
         if sampler.joint is not None:
             raise DiscreetError(f"{sampler!r} is on several samples of each client; groups are for one of each")
         sampler = sampler.sampler() if sampler.blocks is None else sampler.report_sampler()
-    reported = isinstance(sampler, ReportSampler)
-    if not reported:
+    has_reports = isinstance(sampler, ReportSampler)
+    if not has_reports:
         check_kind("sampler", sampler, Sampler, "pass the one that released the samples or reports, or its agreement")
     if counts is not None:
         check_kind("counts", counts, Mapping, "pass the counts of each group, by its name")
-    given, other = (reports, samples) if reported else (samples, reports)
+    releases, other = (reports, samples) if has_reports else (samples, reports)
     if other is not None:
-        what, wanted = ("reports", "reports=") if reported else ("samples", "samples=")
-        raise DiscreetError(f"{sampler!r} releases {what}; pass {wanted}")
-    if (counts is None) == (given is None) or (given is None) != (groups is None):
+        kind, argument = ("reports", "reports=") if has_reports else ("samples", "samples=")
+        raise DiscreetError(f"{sampler!r} releases {kind}; pass {argument}")
+    if (counts is None) == (releases is None) or (releases is None) != (groups is None):
         raise DiscreetError("pass samples= (or reports=) with groups=, the group of each; or counts= of each group")
-    kept: dict[Any, Any] | None = None
+    group_reports: dict[Any, Any] | None = None
     if counts is None:
-        split = _split_releases_by_group(given, groups)
+        releases_by_group = _split_releases_by_group(releases, groups)
         if isinstance(sampler, ReportSampler):
-            kept = {name: sampler.check_reports(np.asarray(part)) for name, part in split.items()}
-            if any(part.size > len(part) for part in kept.values()):
+            group_reports = {name: sampler.check_reports(np.asarray(part)) for name, part in releases_by_group.items()}
+            if any(part.size > len(part) for part in group_reports.values()):
                 raise DiscreetError(
                     "reports has a row of several for each client; groups are for one report of each, of one round"
                 )
-            counts = {name: ReportCounts(sampler).add(part) for name, part in kept.items()}
+            counts = {name: ReportCounts(sampler).add(part) for name, part in group_reports.items()}
         else:
             domain = _counting_domain_of_sampler(sampler)
             counts = {
                 name: np.bincount(domain.numbers(part), minlength=domain.size).astype(np.int64)
-                for name, part in split.items()
+                for name, part in releases_by_group.items()
             }
     if not counts:
         raise DiscreetError("there are no groups; an estimate needs at least one client")
-    return GroupedPopulation(_estimate_each_group(sampler, counts, bins, float(confidence)), float(confidence), kept)
+    return GroupedPopulation(
+        _estimate_each_group(sampler, counts, bins, float(confidence)), float(confidence), group_reports
+    )
 
 
 def _estimate_each_group(
@@ -234,18 +236,20 @@ def _estimate_each_group(
     else:
         size = _counting_domain_of_sampler(sampler).size
         if isinstance(sampler.family, ContinuousFamily) and bins is None:  # for all groups those of the middle one
-            bins = default_bin_count(sampler, int(np.median([np.sum(each) for each in counts.values()])))
+            bins = default_bin_count(
+                sampler, int(np.median([np.sum(group_counts) for group_counts in counts.values()]))
+            )
     if size * len(counts) > LARGEST:
         raise DiscreetError(
             f"{len(counts):,} groups of {size:,} outcomes are more than {LARGEST:,} shares; take a column with fewer groups"
         )
-    found: dict[Any, AnyPopulation] = {}
-    for name, each in counts.items():
+    estimates: dict[Any, AnyPopulation] = {}
+    for name, group_counts in counts.items():
         if isinstance(sampler, ReportSampler):
-            found[name] = reported_population(sampler, counts=each, confidence=confidence)
+            estimates[name] = reported_population(sampler, counts=group_counts, confidence=confidence)
         else:
-            found[name] = population(sampler, counts=each, bins=bins, confidence=confidence)
-    return found
+            estimates[name] = population(sampler, counts=group_counts, bins=bins, confidence=confidence)
+    return estimates
 
 
 def _counting_domain_of_sampler(sampler: Sampler[AnyFamily]) -> Domain | LineCells:
@@ -253,10 +257,10 @@ def _counting_domain_of_sampler(sampler: Sampler[AnyFamily]) -> Domain | LineCel
     return line_cells_of_sampler(sampler) if isinstance(sampler.family, ContinuousFamily) else sampler.family.domain
 
 
-def _split_releases_by_group(given: Any, groups: Any) -> dict[Any, list[Any]]:
+def _split_releases_by_group(releases: Any, groups: Any) -> dict[Any, list[Any]]:
     """What each group released, groups in order."""
     try:
-        values, names = list(column_as_list(given)), list(column_as_list(groups))
+        values, names = list(column_as_list(releases)), list(column_as_list(groups))
     except TypeError:
         raise DiscreetError("groups is not a list, one group for each client") from None
     if len(values) != len(names):
@@ -266,16 +270,16 @@ def _split_releases_by_group(given: Any, groups: Any) -> dict[Any, list[Any]]:
         raise DiscreetError(
             f"{missing:,} of {len(names):,} clients have no group; leave them out, or name a group for them"
         )
-    found: dict[Any, list[Any]] = {}
+    releases_by_group: dict[Any, list[Any]] = {}
     for name, value in zip(names, values, strict=True):
         if not isinstance(name, Hashable):
             raise DiscreetError(f"groups holds {name!r}, which cannot name a group; pass texts or numbers")
-        found.setdefault(name, []).append(value)
+        releases_by_group.setdefault(name, []).append(value)
     try:
-        ordered = sorted(found)
+        group_order = sorted(releases_by_group)
     except TypeError:  # of several kinds: in the order of their texts
-        ordered = sorted(found, key=str)
-    return {name: found[name] for name in ordered}
+        group_order = sorted(releases_by_group, key=str)
+    return {name: releases_by_group[name] for name in group_order}
 
 
 def answer_groups(
@@ -298,8 +302,8 @@ def answer_groups(
     if not reports:
         raise DiscreetError("reports is empty; give at least one group")
     return {
-        name: answer_survey(sampler, given, confidence=confidence, among=len(reports))
-        for name, given in reports.items()
+        name: answer_survey(sampler, group_reports, confidence=confidence, among=len(reports))
+        for name, group_reports in reports.items()
     }
 
 
@@ -336,7 +340,7 @@ def shares_within(found: SurveyAnswers, place: int, column: str) -> dict[Any, Sh
         return np.moveaxis(values.reshape(sizes), axis, 0).reshape(sizes[axis], -1)
 
     cells, low, high = (
-        reshape_to_group_rows(each) for each in (answer.nearest, answer.law.all_low, answer.law.all_high)
+        reshape_to_group_rows(values) for values in (answer.nearest, answer.law.all_low, answer.law.all_high)
     )
     least, most = _group_share_interval_ends(found, column, low, high)
     names = columns[column].names
@@ -387,7 +391,7 @@ class PooledPopulation:
     @property
     def clients(self) -> int:
         """The number of clients in all stages."""
-        return sum(each.clients for each in self.stages)
+        return sum(stage.clients for stage in self.stages)
 
     @property
     def domain(self) -> Domain:
@@ -397,29 +401,33 @@ class PooledPopulation:
     @property
     def exact(self) -> bool:
         """Whether the average client of every stage is identifiable; otherwise the estimate takes the samples of the others as they are."""
-        return all(each.exact for each in self.stages)
+        return all(stage.exact for stage in self.stages)
 
     @property
     def doubts(self) -> tuple[str, ...]:
         """Warnings to read before trusting the numbers; empty if there are none."""
-        said = [
-            f"stage {place}: {doubt}"
-            for place, stage in enumerate(self.stages, start=1)
+        return self.doubts_with_stage_numbers(range(1, len(self.stages) + 1))
+
+    def doubts_with_stage_numbers(self, numbers: Sequence[int]) -> tuple[str, ...]:
+        """The same warnings with other numbers of the stages, where these are not all stages of a collection."""
+        doubts = [
+            f"stage {number}: {doubt}"
+            for number, stage in zip(numbers, self.stages, strict=True)
             if isinstance(stage, Population)
             for doubt in stage.doubts_about_agreement
         ]
         if not self.exact:
-            said.append(
+            doubts.append(
                 "some stages do not tell their average client without bias: intervals hold every share that could have led to the samples, "
                 "and the estimate takes the samples of these stages as they are"
             )
-        return tuple(said)
+        return tuple(doubts)
 
     @cached_property
     def law(self) -> Shares:
         """The average client: estimates, their intervals, and intervals that hold for all outcomes at once."""
         weights = self._stage_weights(self.stages)
-        estimate = sum((w * each.law.estimate for w, each in zip(weights, self.stages, strict=True)), np.zeros(1))
+        estimate = sum((w * stage.law.estimate for w, stage in zip(weights, self.stages, strict=True)), np.zeros(1))
         low, high = self._pooled_share_interval_ends(1)
         all_low, all_high = self._pooled_share_interval_ends(len(estimate))
         return Shares(estimate, low, high, lower_ends_with_sum_at_most_one(all_low), all_high)
@@ -427,21 +435,21 @@ class PooledPopulation:
     @cached_property
     def _stages_merged_by_sampler(self) -> tuple[AnyPopulation, ...]:
         """The stages, those of one sampler as one."""
-        found: list[AnyPopulation] = []
+        merged_stages: list[AnyPopulation] = []
         for stage in self.stages:
-            place = next((i for i, each in enumerate(found) if each.sampler == stage.sampler), None)
-            if place is None:
-                found.append(stage)
+            index = next((i for i, other in enumerate(merged_stages) if other.sampler == stage.sampler), None)
+            if index is None:
+                merged_stages.append(stage)
             else:
-                found[place] = merge_populations([found[place], stage])
-        return tuple(found)
+                merged_stages[index] = merge_populations([merged_stages[index], stage])
+        return tuple(merged_stages)
 
     def _stage_weights(self, stages: Sequence[AnyPopulation]) -> list[float]:
-        return [each.clients / self.clients for each in stages]
+        return [stage.clients / self.clients for stage in stages]
 
     def _pooled_share_interval_ends(self, among: int) -> Ends:
         stages, weights = self._stages_merged_by_sampler, self._stage_weights(self._stages_merged_by_sampler)
-        error = 0.5 * (1.0 - self.confidence) / among
+        error = one_sided_miss_probability(self.confidence, among)
         if len(stages) == 1:
             law = replace(stages[0], confidence=self.confidence).law
             return (law.low, law.high) if among == 1 else (law.all_low, law.all_high)
@@ -451,16 +459,22 @@ class PooledPopulation:
                 weights[1] * standard_error_of_uniform_share(stages[1]),
             )
             scores = SplitScores.from_standard_errors(scaled, error, SPLITS)
-            first, second = (
-                ShareBounds.from_estimate_and_scores(each, steps)
-                for each, steps in zip(stages, (scores.before, scores.after), strict=True)
+            first_bounds, second_bounds = (
+                ShareBounds.from_estimate_and_scores(stage, steps)
+                for stage, steps in zip(stages, (scores.before, scores.after), strict=True)
             )
             # of each step the ends on which both scores are larger: the first falls while the second grows
-            low = weights[0] * first.low[first.places, :-1] + weights[1] * second.low[second.places, 1:]
-            high = weights[0] * first.high[first.places, :-1] + weights[1] * second.high[second.places, 1:]
+            low = (
+                weights[0] * first_bounds.low[first_bounds.places, :-1]
+                + weights[1] * second_bounds.low[second_bounds.places, 1:]
+            )
+            high = (
+                weights[0] * first_bounds.high[first_bounds.places, :-1]
+                + weights[1] * second_bounds.high[second_bounds.places, 1:]
+            )
             return low.min(axis=1), high.max(axis=1)
-        each_error = (1.0 - self.confidence) / (among * len(stages))
-        laws = [replace(each, confidence=1.0 - each_error).law for each in stages]
+        stage_error = (1.0 - self.confidence) / (among * len(stages))
+        laws = [replace(stage, confidence=1.0 - stage_error).law for stage in stages]
         low = sum((w * law.low for w, law in zip(weights, laws, strict=True)), np.zeros(1))
         return low, sum((w * law.high for w, law in zip(weights, laws, strict=True)), np.zeros(1))
 
@@ -481,17 +495,17 @@ def pooled_population(stages: Sequence[AnyPopulation], *, confidence: float | No
     check_kind("stages", stages, Sequence, "pass a list of estimates, one of each stage")
     if not stages:
         raise DiscreetError("stages is empty; pass the estimate of each stage")
-    for place, each in enumerate(stages):
-        if not isinstance(each, (Population, ReportedPopulation)):
+    for index, stage in enumerate(stages):
+        if not isinstance(stage, (Population, ReportedPopulation)):
             raise DiscreetError(
-                f"stages[{place}] = {each!r} is no estimate; pass what population(...) or reported_population(...) gave"
+                f"stages[{index}] = {stage!r} is no estimate; pass what population(...) or reported_population(...) gave"
             )
-        if each.rows is not None or each.finest is not None:
+        if stage.rows is not None or stage.finest is not None:
             raise DiscreetError(
-                f"stages[{place}] has several samples of each client, or bins of a continuous family; stages are pooled for one sample of "
+                f"stages[{index}] has several samples of each client, or bins of a continuous family; stages are pooled for one sample of "
                 "each client on outcomes that can be listed"
             )
-        if list(each.domain.names) != list(stages[0].domain.names):
-            raise DiscreetError(f"stages[{place}] is on other outcomes than stages[0]; stages are pooled on the same")
-    wanted = min(each.confidence for each in stages) if confidence is None else confidence
-    return PooledPopulation(tuple(stages), float(OPEN_UNIT.check("confidence", wanted)))
+        if list(stage.domain.names) != list(stages[0].domain.names):
+            raise DiscreetError(f"stages[{index}] is on other outcomes than stages[0]; stages are pooled on the same")
+    level = min(stage.confidence for stage in stages) if confidence is None else confidence
+    return PooledPopulation(tuple(stages), float(OPEN_UNIT.check("confidence", level)))

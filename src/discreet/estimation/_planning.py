@@ -80,14 +80,14 @@ class SamplingNoise:
         """The probability that one end of an interval misses."""
         return one_sided_miss_probability(self.confidence, self.among)
 
-    def released_share_intervals(self, released: Floats) -> Ends:
+    def released_share_intervals(self, shares: Floats) -> Ends:
         """The intervals of released shares that are observed to be these."""
         if math.isinf(self.clients):
-            return released, released
+            return shares, shares
         if self.clients < _MANY:
-            return clopper_pearson_ends_for_miss(released * self.clients, self.clients, self.end_miss_probability)
-        around = self._normal_half_width(released)
-        return np.maximum(released - around, 0.0), np.minimum(released + around, 1.0)
+            return clopper_pearson_ends_for_miss(shares * self.clients, self.clients, self.end_miss_probability)
+        half_width = self._normal_half_width(shares)
+        return np.maximum(shares - half_width, 0.0), np.minimum(shares + half_width, 1.0)
 
     def compatible_frequency_range(self, least: float, most: float) -> tuple[float, float]:
         """The range of shares of the samples whose interval covers a released share in [least, most]."""
@@ -104,31 +104,31 @@ class SamplingNoise:
         def upper_tail_excess(share: float) -> float:  # the upper tail, under the largest share
             return (float(scipy.special.betainc(share * n, n - share * n + 1.0, most)) if share > 0.0 else 1.0) - miss
 
-        few = (
+        lowest = (
             0.0
             if lower_tail_excess(0.0) >= 0.0
             else float(scipy.optimize.brentq(lower_tail_excess, 0.0, 1.0, xtol=1e-15))
         )
-        many = (
+        highest = (
             1.0
             if upper_tail_excess(1.0) >= 0.0
             else float(scipy.optimize.brentq(upper_tail_excess, 0.0, 1.0, xtol=1e-15))
         )
-        return min(few, least), max(many, most)
+        return min(lowest, least), max(highest, most)
 
     def candidate_shares(self, least: float, most: float) -> Floats:
         """Shares in [least, most], in order, at which intervals are evaluated: a grid, 1/2, and for few clients all possible shares."""
-        found = [np.linspace(least, most, _PLACES), np.array([min(max(least, 0.5), most)])]  # noise is largest at 1/2
+        grids = [np.linspace(least, most, _PLACES), np.array([min(max(least, 0.5), most)])]  # noise is largest at 1/2
         if (most - least) * self.clients <= _MOST_COUNTS:
             counts = np.arange(math.ceil(least * self.clients), math.floor(most * self.clients) + 1)
-            found.append(np.clip(counts / self.clients, least, most))
-        return np.unique(np.concatenate(found))
+            grids.append(np.clip(counts / self.clients, least, most))
+        return np.unique(np.concatenate(grids))
 
     def _normal_half_width(self, q: Floats) -> Floats:
         """z sqrt(q (1 - q)/n), plus more than the excess length of the exact interval."""
         z = -float(scipy.special.ndtri(self.end_miss_probability))
-        found: Floats = z * np.sqrt(q * (1.0 - q) / self.clients) + (z**2 + 2.0) / self.clients
-        return found
+        half_width: Floats = z * np.sqrt(q * (1.0 - q) / self.clients) + (z**2 + 2.0) / self.clients
+        return half_width
 
 
 @dataclass(frozen=True)
@@ -188,16 +188,15 @@ def outlook(
     else:
         masses, size = _reference_masses(sampler), _number_of_shares(sampler)  # one number may stand for 2^40 outcomes
     noise = SamplingNoise(clients, confidence)
-    rare = np.array([_released_share_range(sampler, float(masses.max()))[0]])
+    rare_share = np.array([_released_share_range(sampler, float(masses.max()))[0]])
     total = None
     if inversion.exact:
         # the mean of |N(0, s^2)| is s sqrt(2/pi); a population like the reference has q = mu
-        shown = masses
-        if isinstance(
-            sampler, ReportSampler
-        ):  # the probability that a report holds an outcome in the uniform population
-            shown = np.array([sampler.chances.outside + sampler.chances.gap / size])
-        spread = np.sqrt(shown * (1.0 - shown) / clients).mean() * size * inversion.low.released
+        released_shares = masses
+        if isinstance(sampler, ReportSampler):
+            # the probability that a report holds an outcome in the uniform population
+            released_shares = np.array([sampler.chances.outside + sampler.chances.gap / size])
+        spread = np.sqrt(released_shares * (1.0 - released_shares) / clients).mean() * size * inversion.low.released
         total = min(1.0, 0.5 * math.sqrt(2.0 / math.pi) * float(spread))
     return Outlook(
         mechanism,
@@ -205,7 +204,7 @@ def outlook(
         clients,
         longest_interval_half_width(inversion, sampler, masses, noise),
         longest_interval_half_width(inversion, sampler, masses, SamplingNoise(clients, confidence, size)),
-        float(_share_half_widths(inversion, sampler, float(masses.max()), rare, noise)[0]),
+        float(_share_half_widths(inversion, sampler, float(masses.max()), rare_share, noise)[0]),
         longest_interval_half_width(inversion, sampler, masses, SamplingNoise(math.inf, confidence)),
         total,
     )
@@ -217,17 +216,17 @@ def longest_interval_half_width(
     """The longest reach of a share's interval, over outcomes with these reference masses and every population."""
     longest = 0.0
     for mass in _masses_whose_released_share_nears_half(np.asarray(masses, dtype=np.float64)):
-        released = noise.candidate_shares(*noise.compatible_frequency_range(*_released_share_range(sampler, mass)))
-        reach = _share_half_widths(inversion, sampler, mass, released, noise)
+        shares = noise.candidate_shares(*noise.compatible_frequency_range(*_released_share_range(sampler, mass)))
+        reach = _share_half_widths(inversion, sampler, mass, shares, noise)
         longest = max(longest, float(reach.max()))
         peaks = np.argsort(-reach, kind="stable")[:_PEAKS]  # it may be a little longer between the places
-        low, high = released[np.maximum(peaks - 1, 0)], released[np.minimum(peaks + 1, len(released) - 1)]
+        low, high = shares[np.maximum(peaks - 1, 0)], shares[np.minimum(peaks + 1, len(shares) - 1)]
         for _ in range(_CLOSER):
-            nearer = np.linspace(low, high, _PARTS)
-            reach = _share_half_widths(inversion, sampler, mass, nearer.ravel(), noise).reshape(nearer.shape)
+            grid = np.linspace(low, high, _PARTS)
+            reach = _share_half_widths(inversion, sampler, mass, grid.ravel(), noise).reshape(grid.shape)
             longest = max(longest, float(reach.max()))
-            best, each = np.argmax(reach, axis=0), np.arange(len(peaks))
-            low, high = nearer[np.maximum(best - 1, 0), each], nearer[np.minimum(best + 1, _PARTS - 1), each]
+            best, columns = np.argmax(reach, axis=0), np.arange(len(peaks))
+            low, high = grid[np.maximum(best - 1, 0), columns], grid[np.minimum(best + 1, _PARTS - 1), columns]
     return longest
 
 
@@ -273,17 +272,17 @@ def _reference_masses(sampler: Sampler[AnyFamily] | ReportSampler) -> Floats:
 
 
 def _share_half_widths(
-    inversion: Inversion, sampler: Released, mass: float, released: Floats, noise: SamplingNoise
+    inversion: Inversion, sampler: Released, mass: float, shares: Floats, noise: SamplingNoise
 ) -> Floats:
     if mass == 1.0:
-        return np.zeros_like(released)  # a single outcome has the share 1
-    low, high = noise.released_share_intervals(released)
+        return np.zeros_like(shares)  # a single outcome has the share 1
+    low, high = noise.released_share_intervals(shares)
     if inversion.exact:
         first, last = _released_share_range(sampler, mass)  # only shares that can be released count
-        reach = np.maximum(released - np.maximum(low, first), np.minimum(high, last) - released)
+        reach = np.maximum(shares - np.maximum(low, first), np.minimum(high, last) - shares)
         return np.minimum(inversion.low.released * reach, 1.0)
     assert not isinstance(sampler, ReportSampler)  # which determine the population
-    least, most = invert_released_intervals(inversion, sampler.bounds, np.full_like(released, mass), (low, high))
+    least, most = invert_released_intervals(inversion, sampler.bounds, np.full_like(shares, mass), (low, high))
     return 0.5 * (most - least)
 
 
@@ -333,22 +332,22 @@ def clients_for_half_width(
         )
 
     if accuracy_shortfall(float(MOST_CLIENTS)) > 0.0:
-        left = longest_interval_half_width(inversion, sampler, masses, SamplingNoise(math.inf, confidence))
-        if left < accuracy:
+        limit = longest_interval_half_width(inversion, sampler, masses, SamplingNoise(math.inf, confidence))
+        if limit < accuracy:
             raise ImpossibleError(
                 f"more than {MOST_CLIENTS:,} clients would be needed to bring {sampler!r} within {accuracy:g}; use a larger epsilon"
             )
         raise ImpossibleError(
             f"no number of clients brings {sampler!r} within {accuracy:g}: any number of samples determines a share "
-            f"only to +-{left:.3g}; use the linear mechanism or a larger epsilon"
+            f"only to +-{limit:.3g}; use the linear mechanism or a larger epsilon"
         )
     if accuracy_shortfall(1.0) <= 0.0:
         return 1
     root = scipy.optimize.brentq(lambda log: accuracy_shortfall(math.exp(log)), 0.0, math.log(MOST_CLIENTS), xtol=1e-12)
-    found = math.ceil(math.exp(float(root)))
-    while accuracy_shortfall(float(found)) > 0.0:  # rounding
-        found += max(1, found // 10**12)
-    return found
+    count = math.ceil(math.exp(float(root)))
+    while accuracy_shortfall(float(count)) > 0.0:  # rounding
+        count += max(1, count // 10**12)
+    return count
 
 
 def epsilon_for_accuracy(
@@ -431,8 +430,8 @@ def variance_excess(sampler: LinearSampler[Any] | ReportSampler) -> float:
     if size == 1:
         return 1.0
     bound = fraction_below_exp_epsilon(sampler.privacy)  # or an error: no sample says anything
-    own = (1.0 - 1.0 / size) / size / sampler.constants.gamma**2
-    return own / best_subset_width_and_variance(size, float(bound))[1]
+    variance = (1.0 - 1.0 / size) / size / sampler.constants.gamma**2
+    return variance / best_subset_width_and_variance(size, float(bound))[1]
 
 
 def variance_excess_or_none(sampler: Sampler[AnyFamily] | ReportSampler | JointSampler) -> float | None:
@@ -505,21 +504,29 @@ def plan_at_epsilon(
 ) -> PlanAtEpsilon:
     """The accuracy to expect of so many clients at one epsilon, and how many clients the accuracy asked for takes."""
     samplers = {name: kind(family, epsilon=epsilon) for name, kind in SERVING.items()}
-    looks = {
+    outlooks = {
         name: outlook(sampler, mechanism=name, clients=clients, confidence=confidence)
         for name, sampler in samplers.items()
     }
-    each, together = (
+    clients_each, clients_together = (
         clients_needed_or_none(samplers["linear"], accuracy, confidence, together=together)
         for together in (False, True)
     )
     reports = report_sampler_if_better(family, epsilon)
-    by_reports = None if reports is None else clients_needed_or_none(reports, accuracy, confidence)
+    report_clients = None if reports is None else clients_needed_or_none(reports, accuracy, confidence)
     optimal = samplers["optimal"]
     risks = float(optimal.risk("tv")), float(optimal.risk("kl"))
-    over = variance_excess_or_none(samplers["linear"])
+    excess = variance_excess_or_none(samplers["linear"])
     return PlanAtEpsilon(
-        optimal.epsilon, *risks, looks["linear"], looks["optimal"], each, together, reports, by_reports, over
+        optimal.epsilon,
+        *risks,
+        outlooks["linear"],
+        outlooks["optimal"],
+        clients_each,
+        clients_together,
+        reports,
+        report_clients,
+        excess,
     )
 
 

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base import OldName
+from discreet._base import OldName, accept_renamed_keywords
 from discreet.domain import Bins, Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError
 from discreet.estimation import _planning as planning
@@ -128,14 +128,15 @@ class PopulationEstimate(ABC):
     @cached_property
     def released_shares(self) -> Shares:
         """The estimate of the average output distribution; of reports, of the probabilities that one holds each outcome."""
-        each, together = (self._released_share_interval_ends(among) for among in (1, len(self.counts)))
-        return Shares(self._released_frequencies, *each, *together)
+        ends, all_ends = (self._released_share_interval_ends(among) for among in (1, len(self.counts)))
+        return Shares(self._released_frequencies, *ends, *all_ends)
 
-    def law_from_released_intervals(self, each: Ends, together: Ends) -> Shares:
+    @accept_renamed_keywords(each="ends", together="all_ends")
+    def law_from_released_intervals(self, ends: Ends, all_ends: Ends) -> Shares:
         """The average client's distribution from intervals of the released shares: of each alone, and of all together."""
-        all_low, all_high = self.client_intervals_from_released_intervals(together)
+        all_low, all_high = self.client_intervals_from_released_intervals(all_ends)
         all_low = lower_ends_with_sum_at_most_one(all_low, self.share_bounds[0])
-        return Shares(self.share_estimates, *self.client_intervals_from_released_intervals(each), all_low, all_high)
+        return Shares(self.share_estimates, *self.client_intervals_from_released_intervals(ends), all_low, all_high)
 
     @cached_property
     def nearest(self) -> Floats:
@@ -193,12 +194,12 @@ class PopulationEstimate(ABC):
             second.blur,
         )
 
-    def _doubts_about_examples(self, released: str) -> tuple[str, ...]:
+    def _doubts_about_examples(self, releases: str) -> tuple[str, ...]:
         """The doubt that weighted examples raise, if there are any that do not explain the releases."""
         if self.reweighted is None or self.reweighted.explains:
             return ()
         return (
-            f"no weights of the examples explain the {released} ({self.reweighted.strain:.0f} standard deviations off): these clients are "
+            f"no weights of the examples explain the {releases} ({self.reweighted.strain:.0f} standard deviations off): these clients are "
             "unlike the examples, and so is the reweighted population",
         )
 
@@ -258,14 +259,13 @@ class Population(PopulationEstimate):
     @cached_property
     def largest_bias(self) -> float:
         """The worst-case TV: the largest difference between an event's shares under P and Q, for all clients."""
-        return float(
-            self.sampler.risk("tv")
-        )  # for several samples drawn together: of all of them, so of any single one
+        # for several samples drawn together: of all of them, so of any single one
+        return float(self.sampler.risk("tv"))
 
     @cached_property
     def law(self) -> Shares:
         """The average client's distribution. Its estimate is unbiased (and may be negative) if `exact`, else the released shares."""
-        each, together = (
+        ends, all_ends = (
             self.rows.share_interval_ends(self.confidence, among=among)
             if self.rows is not None
             else released_interval_ends_for_inversion(
@@ -273,7 +273,7 @@ class Population(PopulationEstimate):
             )
             for among in (1, len(self.counts))
         )
-        return self.law_from_released_intervals(each, together)
+        return self.law_from_released_intervals(ends, all_ends)
 
     @property
     def share_bounds(self) -> Ends:
@@ -292,7 +292,10 @@ class Population(PopulationEstimate):
 
     def statistic(self, wanted: str | Callable[[Any], float]) -> Estimate:
         """The average of a function of the outcome, or a named one: "mean", "variance", "median", "quantile:0.9", "at-most:30"."""
-        return super().statistic(wanted) if self.finest is None else self.finest.statistic(wanted)
+        if self.finest is None:
+            return super().statistic(wanted)
+        same = self.finest.confidence == self.confidence
+        return (self.finest if same else replace(self.finest, confidence=self.confidence)).statistic(wanted)
 
     @cached_property
     def margin_at_worst(self) -> float:
@@ -303,55 +306,55 @@ class Population(PopulationEstimate):
     @cached_property
     def doubts_about_agreement(self) -> tuple[str, ...]:
         """Warnings of shares among the samples that no clients can have under the agreement."""
-        said = []
+        doubts = []
         constants = self.sampler.constants
         for above, limit, word in (
             (True, constants.B * self.reference, "more than"),
             (False, constants.b * self.reference, "less than"),
         ):
-            place = self._first_outcome_with_share_beyond_limit(limit, above=above)
-            if place is not None:
-                said.append(
-                    f"{self.domain.names[place]!r} makes up {self._released_frequencies[place]:.3g} of the samples, {word} the "
-                    f"{limit[place]:.3g} that this agreement allows for any clients; are these "
+            outcome = self._first_outcome_with_share_beyond_limit(limit, above=above)
+            if outcome is not None:
+                doubts.append(
+                    f"{self.domain.names[outcome]!r} makes up {self._released_frequencies[outcome]:.3g} of the samples, {word} the "
+                    f"{limit[outcome]:.3g} that this agreement allows for any clients; are these "
                     "raw values instead of samples, or samples of another agreement"
                 )
-        return tuple(said)
+        return tuple(doubts)
 
     @cached_property
     def doubts(self) -> tuple[str, ...]:
         """Warnings to read before trusting the numbers; empty if there are none."""
-        said = list(self.doubts_about_agreement)
+        doubts = list(self.doubts_about_agreement)
         width = self.margin_at_worst
         if width > _WIDE:
             try:
-                more = planning.clients_for_half_width(
+                enough = planning.clients_for_half_width(
                     self.inversion, self.sampler, self.reference, _WIDE, self.confidence
                 )
-                fix = f"about {more:,} clients would bring it to +-{_WIDE:g}"
+                fix = f"about {enough:,} clients would bring it to +-{_WIDE:g}"
             except ImpossibleError:
                 fix = f"+-{_WIDE:g} needs a larger epsilon" + (
                     "" if self.exact or not isinstance(self.sampler.family, Simplex) else " or the linear mechanism"
                 )
-            who = "one client" if self.clients == 1 else f"{self.clients:,} clients"
-            said.append(f"with {who} the margin of a share can be +-{width:.2g}; {fix}")
+            clients = "one client" if self.clients == 1 else f"{self.clients:,} clients"
+            doubts.append(f"with {clients} the margin of a share can be +-{width:.2g}; {fix}")
         carrier = self.sampler.carrier
         if isinstance(carrier, PointAtoms):
             largest = float(self.reference.max())
-            off = math.sqrt(self.bounds.upper * largest * (1.0 - largest) / carrier.size)
-            said.append(
+            error = math.sqrt(self.bounds.upper * largest * (1.0 - largest) / carrier.size)
+            doubts.append(
                 f"samples are some of {carrier.size:,} points, and a share is that of clients on these points: it differs from their own by "
-                f"about {off:.1g}, which no interval covers"
+                f"about {error:.1g}, which no interval covers"
             )
-        cut = 0
+        cut_cells = 0
         if isinstance(self.domain, Bins) and isinstance(self.sampler, Sampler):
-            cut = count_cells_cut_by_bins(self.sampler, self.domain)
-        if cut:
-            said.append(
-                f"edges lie inside {cut:,} of the cells that are released: inside a cell samples follow the reference, so shares beside "
-                "such an edge are those of clients that do so too; say bins= to keep to whole cells"
+            cut_cells = count_cells_cut_by_bins(self.sampler, self.domain)
+        if cut_cells:
+            doubts.append(
+                f"edges lie inside {cut_cells:,} of the cells that are released: inside a cell samples follow the reference, so shares "
+                "beside such an edge are those of clients that do so too; say bins= to keep to whole cells"
             )
-        return (*said, *self._doubts_about_examples("samples"))
+        return (*doubts, *self._doubts_about_examples("samples"))
 
     def _first_outcome_with_share_beyond_limit(self, limits: Floats, *, above: bool) -> int | None:
         """The first outcome whose share is almost surely beyond its limit."""
@@ -360,8 +363,8 @@ class Population(PopulationEstimate):
             miss = one_sided_miss_probability(1.0 - 2.0 * _IMPOSSIBLE, among)
             return first_outcome_with_share_beyond_limit(self.counts, self.clients, limits, miss, above=above)
         low, high = self.rows.share_interval_ends(1.0 - 2.0 * _IMPOSSIBLE, among=among)
-        past = np.flatnonzero(low > limits * (1.0 + AT_LIMIT) if above else high < limits * (1.0 - AT_LIMIT))
-        return int(past[0]) if len(past) else None
+        outcomes = np.flatnonzero(low > limits * (1.0 + AT_LIMIT) if above else high < limits * (1.0 - AT_LIMIT))
+        return int(outcomes[0]) if len(outcomes) else None
 
     def _cumulative_share_interval_ends(self, order: NDArray[np.int64], counts: NDArray[np.int64]) -> Ends:
         """Intervals of the cumulative shares of the outcomes in this order, with these cumulative counts."""
@@ -402,23 +405,23 @@ class Population(PopulationEstimate):
         order = np.argsort(-phi)
         least = low(self.reference, self._released_frequencies)
         room = np.cumsum(np.maximum(high(self.reference, self._released_frequencies) - least, 0.0)[order])
-        place = min(int(np.searchsorted(room, 1.0 - least.sum())), len(phi) - 1)
-        c = float(phi[order[place]])
+        index = min(int(np.searchsorted(room, 1.0 - least.sum())), len(phi) - 1)
+        c = float(phi[order[index]])
         above, below = np.maximum(phi - c, 0.0), np.maximum(c - phi, 0.0)
-        sampled = high.released * above - low.released * below
-        fixed = c + float(self.reference @ (high.reference * above - low.reference * below))
+        coefficients = high.released * above - low.released * below
+        constant = c + float(self.reference @ (high.reference * above - low.reference * below))
         if self.rows is not None:
-            return fixed + self.rows.average_upper_bound(sampled, self.confidence, among=among)
-        return fixed + average_upper_bound(sampled, self.counts, self.confidence, among=among)
+            return constant + self.rows.average_upper_bound(coefficients, self.confidence, among=among)
+        return constant + average_upper_bound(coefficients, self.counts, self.confidence, among=among)
 
     def _estimate_quantile(self, name: str, level: float) -> Estimate:
         """All thresholds whose cumulative share has an interval that contains the level; outcomes must be in order."""
         values = numeric_outcomes(self.domain, name)
         order = np.argsort(values, kind="stable")
-        below = np.cumsum(self.counts[order])
+        cumulative_counts = np.cumsum(self.counts[order])
         mu = np.minimum(np.cumsum(self.reference[order]), 1.0)
         low, high = self.client_intervals_from_released_intervals(
-            self._cumulative_share_interval_ends(order, below), mu
+            self._cumulative_share_interval_ends(order, cumulative_counts), mu
         )
         low[-1] = high[-1] = 1.0
         first = int(np.argmax(high >= level))
@@ -428,7 +431,7 @@ class Population(PopulationEstimate):
             # the nearest distribution follows the noise of narrow cells; cumulative shares do not
             law = self.share_estimates if isinstance(self.domain, Bins) else self.nearest
             estimate = quantile_of_law(law[order], values[order], level)
-        released = float(values[order][np.argmax(below / self.samples >= level)])
+        released = float(values[order][np.argmax(cumulative_counts / self.samples >= level)])
         return Estimate(name, estimate, *quantile_interval_fields(self.domain, values[order], first, last, released))
 
     released = OldName("released_shares")
@@ -494,8 +497,8 @@ class ReportedPopulation(PopulationEstimate):
     @cached_property
     def standard_errors(self) -> Floats:
         """Of the estimates, from the counts; those of the very clients at hand are no larger."""
-        held = self._released_frequencies
-        return np.asarray(np.sqrt(held * (1.0 - held) / self.clients) / self.sampler.chances.gap)
+        frequencies = self._released_frequencies
+        return np.asarray(np.sqrt(frequencies * (1.0 - frequencies) / self.clients) / self.sampler.chances.gap)
 
     @cached_property
     def margin_at_worst(self) -> float:
@@ -514,27 +517,24 @@ class ReportedPopulation(PopulationEstimate):
         low, high = (np.clip(self._unbiased_shares_from_support(end), 0.0, 1.0) for end in released)
         return low, high
 
-    def _unbiased_shares_from_support(self, held: Floats) -> Floats:
+    def _unbiased_shares_from_support(self, frequencies: Floats) -> Floats:
         chances = self.sampler.chances
-        return (held - chances.outside) / chances.gap
+        return (frequencies - chances.outside) / chances.gap
 
     @cached_property
     def _support_statistics(self) -> SupportStatistics | ReportRows:
         return SupportStatistics(self.sampler, self.counts, self.clients) if self.rows is None else self.rows
 
     def _estimate_average(self, name: str, phi: OutcomeFunction, *, among: int = 1) -> Estimate:
-        least, most, miss = (
-            float(phi.low.min()),
-            float(phi.high.max()),
-            one_sided_miss_probability(self.confidence, among),
-        )
+        least, most = float(phi.low.min()), float(phi.high.max())
+        miss = one_sided_miss_probability(self.confidence, among)
         low = min(max(-self._support_statistics.mean_upper_bound(-phi.low, miss), least), most)
         high = min(max(self._support_statistics.mean_upper_bound(phi.high, miss), least), most)
-        middle = float(phi.values.mean())
-        held = float((phi.values - middle) @ self.counts) / self.samples
+        mean = float(phi.values.mean())
+        mean_sum = float((phi.values - mean) @ self.counts) / self.samples
         blur = 0.5 * float(self.nearest @ (phi.high - phi.low))
         return Estimate(
-            name, middle + held / self.sampler.chances.gap, min(low, high), max(low, high), middle + held, blur
+            name, mean + mean_sum / self.sampler.chances.gap, min(low, high), max(low, high), mean + mean_sum, blur
         )
 
     def _estimate_quantile(self, name: str, level: float) -> Estimate:
@@ -542,7 +542,7 @@ class ReportedPopulation(PopulationEstimate):
         values = numeric_outcomes(self.domain, name)
         order = np.argsort(values, kind="stable")
         miss = one_sided_miss_probability(self.confidence)
-        first, last = self._support_statistics.quantile_place_range(order, level, miss)
+        first, last = self._support_statistics.quantile_index_range(order, level, miss)
         estimate = quantile_of_law(self.nearest[order], values[order], level)
         return Estimate(name, estimate, *quantile_interval_fields(self.domain, values[order], first, last, estimate))
 
@@ -553,10 +553,10 @@ AnyPopulation = Population | ReportedPopulation
 def merge_populations(populations: Sequence[AnyPopulation]) -> AnyPopulation:
     """The estimate from the releases of several groups of clients together, all of one sampler."""
     first, *others = populations
-    counts = sum((each.counts for each in others), first.counts)
+    counts = sum((population.counts for population in others), first.counts)
     if isinstance(first, ReportedPopulation):
-        return replace(first, counts=counts, clients=sum(each.clients for each in populations))
+        return replace(first, counts=counts, clients=sum(population.clients for population in populations))
     if first.finest is None:
         return replace(first, counts=counts)
-    finest = [each.finest.counts for each in populations if each.finest is not None]
+    finest = [population.finest.counts for population in populations if population.finest is not None]
     return replace(first, counts=counts, finest=replace(first.finest, counts=np.sum(finest, axis=0)))

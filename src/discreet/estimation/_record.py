@@ -63,20 +63,18 @@ def measure_fidelity_to_truth(truth: Floats, law: Floats, domain: Domain) -> Fid
 
 
 def notes_on_estimate(
-    found: AnyPopulation, agreed: Agreement, *, named: bool = True, distinct: bool = True
+    estimate: AnyPopulation, agreement: Agreement, *, named: bool = True, distinct: bool = True
 ) -> list[str]:
     """What a reader should know. `named`: the samples say which agreement they were made under; `distinct`: each is another client's."""
-    trusted = notes_on_unverified_records(agreed, named=named, distinct=distinct)
-    return (
-        [*trusted, *found.doubts]
-        if isinstance(found, ReportedPopulation)
-        else [*trusted, *_notes_on_clients_outside_family(found), *found.doubts]
-    )
+    notes = notes_on_unverified_records(agreement, named=named, distinct=distinct)
+    if isinstance(estimate, Population):
+        notes += _notes_on_clients_outside_family(estimate)
+    return [*notes, *estimate.doubts]
 
 
 def json_record_of_estimate(
-    found: AnyPopulation,
-    agreed: Agreement,
+    estimate: AnyPopulation,
+    agreement: Agreement,
     notes: Sequence[str],
     *,
     statistics: Sequence[Estimate] = (),
@@ -84,57 +82,60 @@ def json_record_of_estimate(
     lies: Liars | ReportLiars | None = None,
 ) -> dict[str, Any]:
     """All of an estimate as JSON holds it. `truth`: the average client's law, where it is known. `lies`: what so many liars can have done."""
-    one, released = liars(found), "reports" if isinstance(found, ReportedPopulation) else "samples"
+    one_liar, released = liars(estimate), "reports" if isinstance(estimate, ReportedPopulation) else "samples"
     columns: dict[str, Any] = {
-        "outcome": found.domain.names,
-        released: found.counts.tolist(),
-        "released": found.released_shares,
-        "law": found.law,
+        "outcome": estimate.domain.names,
+        released: estimate.counts.tolist(),
+        "released": estimate.released_shares,
+        "law": estimate.law,
         **({} if lies is None else {"despite_liars": lies.law}),
     }
-    if found.exact:
-        columns["nearest"] = found.nearest.tolist()
-    if found.reweighted is not None:
-        columns["reweighted"] = found.reweighted.law.tolist()
+    if estimate.exact:
+        columns["nearest"] = estimate.nearest.tolist()
+    if estimate.reweighted is not None:
+        columns["reweighted"] = estimate.reweighted.law.tolist()
     if truth is not None:
         columns["truth"] = np.asarray(truth, dtype=np.float64).tolist()
-    made: dict[str, Any] = {
-        released: found.samples,
-        **_agreement_json_fields(agreed),
-        "confidence": found.confidence,
-        "identifiable": found.exact,
-        **({} if isinstance(found, ReportedPopulation) else {"largest_bias_of_samples": found.largest_bias}),
-        "margin_at_worst": found.margin_at_worst,
+    record: dict[str, Any] = {
+        released: estimate.samples,
+        **_agreement_json_fields(agreement),
+        "confidence": estimate.confidence,
+        "identifiable": estimate.exact,
+        **({} if isinstance(estimate, ReportedPopulation) else {"largest_bias_of_samples": estimate.largest_bias}),
+        "margin_at_worst": estimate.margin_at_worst,
         "shares": _columns_to_rows(columns),
-        "statistics": [asdict(each) for each in statistics],
+        "statistics": [asdict(statistic) for statistic in statistics],
         "notes": list(notes),
-        "liars": _liar_json_fields(found.law, one.shift, one.band_shift),
+        "liars": _liar_json_fields(estimate.law, one_liar.shift, one_liar.band_shift),
     }
     if lies is not None:
-        made["liars"] |= {"number": lies.number, "shift": lies.shift}
-    if found.reweighted is not None:
-        made["reweighted"] = {
-            "examples": len(found.reweighted.weights),
-            "counting_as_samples": found.reweighted.pull,
-            "gap": found.reweighted.gap,
-            "strain": json_number_or_null(found.reweighted.strain),
+        record["liars"] |= {"number": lies.number, "shift": lies.shift}
+    if estimate.reweighted is not None:
+        record["reweighted"] = {
+            "examples": len(estimate.reweighted.weights),
+            "counting_as_samples": estimate.reweighted.pull,
+            "gap": estimate.reweighted.gap,
+            "strain": json_number_or_null(estimate.reweighted.strain),
         }
     if truth is not None:
-        made["fidelity"] = {
-            name: {key: None if part is None else json_number_or_null(part) for key, part in asdict(each).items()}
-            for name, each in fidelities_of_estimated_laws(found, truth).items()
+        record["fidelity"] = {
+            name: {
+                key: None if distance is None else json_number_or_null(distance)
+                for key, distance in asdict(fidelity).items()
+            }
+            for name, fidelity in fidelities_of_estimated_laws(estimate, truth).items()
         }
-    excess = variance_excess_or_none(found.sampler)
+    excess = variance_excess_or_none(estimate.sampler)
     if excess is not None:
-        made["times_the_least_variance"] = excess
-    cost = rounds_cost(agreed)
+        record["times_the_least_variance"] = excess
+    cost = rounds_cost(agreement)
     if cost is not None:
-        made["rounds"] = {"rounds": cost.rounds, "factor": cost.factor}
-    return made
+        record["rounds"] = {"rounds": cost.rounds, "factor": cost.factor}
+    return record
 
 
-def _agreement_json_fields(agreed: Agreement) -> dict[str, Any]:
-    return {"agreement": agreed.id, "mechanism": agreed.mechanism, "epsilon": agreed.epsilon}
+def _agreement_json_fields(agreement: Agreement) -> dict[str, Any]:
+    return {"agreement": agreement.id, "mechanism": agreement.mechanism, "epsilon": agreement.epsilon}
 
 
 def _liar_json_fields(law: Shares, shift: float, band_shift: float) -> dict[str, Any]:
@@ -147,31 +148,31 @@ def _liar_json_fields(law: Shares, shift: float, band_shift: float) -> dict[str,
 
 
 def json_record_of_inverted_estimate(
-    found: InvertedPopulation, agreed: Agreement, notes: Sequence[str]
+    estimate: InvertedPopulation, agreement: Agreement, notes: Sequence[str]
 ) -> dict[str, Any]:
     """An estimate from the samples of a mechanism of somebody's own, in the fields of `json_record_of_estimate`."""
     columns = {
-        "outcome": found.domain.names,
-        "samples": found.counts.tolist(),
-        "released": found.released_shares,
-        "law": found.law,
-        "nearest": found.nearest.tolist(),
+        "outcome": estimate.domain.names,
+        "samples": estimate.counts.tolist(),
+        "released": estimate.released_shares,
+        "law": estimate.law,
+        "nearest": estimate.nearest.tolist(),
     }
     return {
-        "samples": found.samples,
-        **_agreement_json_fields(agreed),
-        "confidence": found.confidence,
+        "samples": estimate.samples,
+        **_agreement_json_fields(agreement),
+        "confidence": estimate.confidence,
         "identifiable": True,
         "shares": _columns_to_rows(columns),
         "statistics": [],
         "notes": list(notes),
-        "liars": _liar_json_fields(found.law, found.liar_shift, found.liar_shift),
+        "liars": _liar_json_fields(estimate.law, estimate.liar_shift, estimate.liar_shift),
     }
 
 
 def json_record_of_group_estimates(
-    found: GroupedPopulation,
-    agreed: Agreement,
+    grouped: GroupedPopulation,
+    agreement: Agreement,
     notes: Sequence[str],
     *,
     by: str,
@@ -179,135 +180,145 @@ def json_record_of_group_estimates(
     listed: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
     """Estimates of groups as JSON holds them. `listed`: how many clients of each group a table of clients has."""
-    first = next(iter(found.groups.values()))
+    first = next(iter(grouped.groups.values()))
     released = "reports" if isinstance(first, ReportedPopulation) else "samples"
     groups = []
-    for name, each in found.groups.items():
-        told: dict[str, Any] = {"group": name, "clients": each.clients}
+    for name, group in grouped.groups.items():
+        record: dict[str, Any] = {"group": name, "clients": group.clients}
         if listed is not None:
-            told["listed"] = listed.get(name, 0)
-        told |= {
-            "margin_all_at_once": found.margins[name],
-            "tells_nothing": name in found.silent,
+            record["listed"] = listed.get(name, 0)
+        record |= {
+            "margin_all_at_once": grouped.margins[name],
+            "tells_nothing": name in grouped.silent,
             "shares": _columns_to_rows(
-                {"outcome": each.domain.names, released: each.counts.tolist(), "law": found.laws[name]}
+                {"outcome": group.domain.names, released: group.counts.tolist(), "law": grouped.laws[name]}
             ),
             "statistics": [asdict(estimates[name]) for estimates in statistics.values()],
         }
-        groups.append(told)
+        groups.append(record)
     return {
-        released: found.clients,
-        **_agreement_json_fields(agreed),
-        "confidence": found.confidence,
+        released: grouped.clients,
+        **_agreement_json_fields(agreement),
+        "confidence": grouped.confidence,
         "identifiable": first.exact,
         "by": by,
-        "all_at_once": len(found.groups) * len(first.counts),
+        "all_at_once": len(grouped.groups) * len(first.counts),
         "groups": groups,
         "notes": list(notes),
     }
 
 
 def json_record_of_change(
-    found: Change, agreed: tuple[Agreement, Agreement], notes: Sequence[str], *, statistics: Sequence[Estimate] = ()
+    change: Change,
+    agreements: tuple[Agreement, Agreement],
+    notes: Sequence[str],
+    *,
+    statistics: Sequence[Estimate] = (),
 ) -> dict[str, Any]:
-    """A change as JSON holds it; `agreed`: the agreements before and after."""
+    """A change as JSON holds it; `agreements`: the agreements before and after."""
     sides = [
-        {"clients": each.clients, **_agreement_json_fields(terms)}
-        for each, terms in zip((found.before, found.after), agreed, strict=True)
+        {"clients": side.clients, **_agreement_json_fields(agreement)}
+        for side, agreement in zip((change.before, change.after), agreements, strict=True)
     ]
     columns = {
-        "outcome": found.after.domain.names,
-        "before": found.before.law.estimate.tolist(),
-        "after": found.after.law.estimate.tolist(),
-        "change": found.law,
+        "outcome": change.after.domain.names,
+        "before": change.before.law.estimate.tolist(),
+        "after": change.after.law.estimate.tolist(),
+        "change": change.law,
     }
     return {
         "before": sides[0],
         "after": sides[1],
-        "confidence": found.confidence,
-        "identifiable": found.exact,
+        "confidence": change.confidence,
+        "identifiable": change.exact,
         "changes": _columns_to_rows(columns),
-        "statistics": [asdict(each) for each in statistics],
+        "statistics": [asdict(statistic) for statistic in statistics],
         "notes": list(notes),
     }
 
 
 def json_record_of_pooled_estimate(
-    found: PooledPopulation, agreed: Sequence[Agreement], notes: Sequence[str] = ()
+    pooled: PooledPopulation, agreements: Mapping[int, Agreement], notes: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """The average client of several stages as JSON holds it; `agreed`: the agreement of each stage."""
+    """The average client of several stages as JSON holds it; `agreements`: the agreement of each stage by its number, as notes name it."""
     stages = [
         {
-            "agreement": terms.id,
-            "purpose": terms.purpose,
-            "mechanism": terms.mechanism,
-            "epsilon": terms.epsilon,
-            "clients": each.clients,
-            "identifiable": each.exact,
+            "number": number,
+            "agreement": agreement.id,
+            "purpose": agreement.purpose,
+            "mechanism": agreement.mechanism,
+            "epsilon": agreement.epsilon,
+            "clients": stage.clients,
+            "identifiable": stage.exact,
         }
-        for each, terms in zip(found.stages, agreed, strict=True)
+        for stage, (number, agreement) in zip(pooled.stages, agreements.items(), strict=True)
     ]
     return {
-        "clients": found.clients,
-        "confidence": found.confidence,
-        "identifiable": found.exact,
+        "clients": pooled.clients,
+        "confidence": pooled.confidence,
+        "identifiable": pooled.exact,
         "stages": stages,
-        "shares": _columns_to_rows({"outcome": found.domain.names, "law": found.law}),
+        "shares": _columns_to_rows({"outcome": pooled.domain.names, "law": pooled.law}),
         "notes": list(notes),
     }
 
 
 def _columns_to_rows(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Columns as a list of rows; shares with their intervals become objects."""
-    plain = {name: _shares_as_json(part) if isinstance(part, Shares) else part for name, part in columns.items()}
+    plain = {
+        name: _shares_as_json(column) if isinstance(column, Shares) else column for name, column in columns.items()
+    }
     return [dict(zip(plain, row, strict=True)) for row in zip(*plain.values(), strict=True)]
 
 
 def _shares_as_json(shares: Shares) -> list[dict[str, float]]:
     fields = vars(shares)
     return [
-        dict(zip(fields, ends, strict=True)) for ends in zip(*(each.tolist() for each in fields.values()), strict=True)
+        dict(zip(fields, ends, strict=True))
+        for ends in zip(*(column.tolist() for column in fields.values()), strict=True)
     ]
 
 
-def fidelities_of_estimated_laws(found: AnyPopulation, truth: Floats) -> dict[str, Fidelity]:
+def fidelities_of_estimated_laws(estimate: AnyPopulation, truth: Floats) -> dict[str, Fidelity]:
     """How near to the truth each of the laws is that an estimate holds. The supports of reports are no law."""
-    laws = {} if isinstance(found, ReportedPopulation) else {"the samples": found.released_shares.estimate}
-    if found.exact:
-        laws["the nearest law"] = found.nearest
-    if found.reweighted is not None:
-        laws["the weighted examples"] = found.reweighted.law
-    return {name: measure_fidelity_to_truth(truth, law, found.domain) for name, law in laws.items()}
+    laws = {} if isinstance(estimate, ReportedPopulation) else {"the samples": estimate.released_shares.estimate}
+    if estimate.exact:
+        laws["the nearest law"] = estimate.nearest
+    if estimate.reweighted is not None:
+        laws["the weighted examples"] = estimate.reweighted.law
+    return {name: measure_fidelity_to_truth(truth, law, estimate.domain) for name, law in laws.items()}
 
 
-def notes_on_unverified_records(agreed: Agreement, *, named: bool = True, distinct: bool = True) -> list[str]:
+def notes_on_unverified_records(agreement: Agreement, *, named: bool = True, distinct: bool = True) -> list[str]:
     """Notes on what the records themselves leave open."""
-    said = []
+    notes = []
     if not named:
-        said.append("the records do not say which agreement they were made under; this one is taken on trust")
+        notes.append("the records do not say which agreement they were made under; this one is taken on trust")
     if not distinct:
-        rounds = f" (the agreement has {agreed.rounds:,} rounds: estimate one at a time)" if agreed.rounds > 1 else ""
-        said.append(f"the records do not name their clients; that each of them is another's is taken on trust{rounds}")
-    return said
+        rounds = (
+            f" (the agreement has {agreement.rounds:,} rounds: estimate one at a time)" if agreement.rounds > 1 else ""
+        )
+        notes.append(f"the records do not name their clients; that each of them is another's is taken on trust{rounds}")
+    return notes
 
 
-def _notes_on_clients_outside_family(found: Population) -> list[str]:
+def _notes_on_clients_outside_family(estimate: Population) -> list[str]:
     """Notes on clients that the intervals exclude: clients of a table are lists of values, and short lists are in no band of densities."""
-    if found.finest is None or found.exact or serves_everybody(found.sampler.family):
+    if estimate.finest is None or estimate.exact or serves_everybody(estimate.sampler.family):
         return []
-    family, upper = found.sampler.family, found.bounds.upper
-    heaviest = np.sort(found.finest.reference)[::-1]
-    least = 1 + int(np.searchsorted(np.cumsum(upper * heaviest), 1.0)) if not found.bounds.lower else len(heaviest)
+    family, upper = estimate.sampler.family, estimate.bounds.upper
+    heaviest = np.sort(estimate.finest.reference)[::-1]
+    least = 1 + int(np.searchsorted(np.cumsum(upper * heaviest), 1.0)) if not estimate.bounds.lower else len(heaviest)
     return [
         f"intervals speak for clients inside {family!r}; a client of a table, a list of values, is surely outside if they lie in fewer "
         f"than {least:,} of the {len(heaviest):,} cells that bins are made of, and nothing is promised of it"
     ]
 
 
-def json_record_of_survey_answers(found: SurveyAnswers, agreed: Agreement, notes: Sequence[str]) -> dict[str, Any]:
+def json_record_of_survey_answers(answers: SurveyAnswers, agreement: Agreement, notes: Sequence[str]) -> dict[str, Any]:
     """The answers to a survey as JSON holds them; what is not known is null."""
     return {
-        **json_record_of_unanswered_survey(agreed, found.clients, found.confidence),
+        **json_record_of_unanswered_survey(agreement, answers.clients, answers.confidence),
         "questions": [
             {
                 "question": answer.question.title,
@@ -316,29 +327,34 @@ def json_record_of_survey_answers(found: SurveyAnswers, agreed: Agreement, notes
                 "unit": answer.unit or None,
                 "clients": answer.clients,
                 "answers": [{name: _null_if_nan(value) for name, value in row.items()} for row in answer.rows()],
-                **_json_record_of_total(found, place),
+                **_json_record_of_total(answers, number),
             }
-            for place, answer in enumerate(found)
+            for number, answer in enumerate(answers)
         ],
         "notes": list(notes),
     }
 
 
-def json_record_of_unanswered_survey(agreed: Agreement, clients: int, confidence: float) -> dict[str, Any]:
+def json_record_of_unanswered_survey(agreement: Agreement, clients: int, confidence: float) -> dict[str, Any]:
     """The record of a survey that has no answers and no notes yet."""
-    about = {"id": agreed.id, "epsilon": agreed.epsilon, "mechanism": agreed.mechanism, "purpose": agreed.purpose}
-    return {"agreement": about, "clients": clients, "confidence": confidence, "questions": [], "notes": []}
+    fields = {
+        "id": agreement.id,
+        "epsilon": agreement.epsilon,
+        "mechanism": agreement.mechanism,
+        "purpose": agreement.purpose,
+    }
+    return {"agreement": fields, "clients": clients, "confidence": confidence, "questions": [], "notes": []}
 
 
 def _null_if_nan(value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def _json_record_of_total(found: SurveyAnswers, place: int) -> dict[str, Any]:
+def _json_record_of_total(answers: SurveyAnswers, number: int) -> dict[str, Any]:
     """The total beside a mean that is known."""
-    if found[place].question.kind != "mean" or not found[place].is_known:
+    if answers[number].question.kind != "mean" or not answers[number].is_known:
         return {}
-    return {"total": dict(zip(("estimate", "low", "high"), found.total(place), strict=True))}
+    return {"total": dict(zip(("estimate", "low", "high"), answers.total(number), strict=True))}
 
 
 def named_share_rows(names: Sequence[str], law: Shares) -> list[dict[str, Any]]:
@@ -350,41 +366,43 @@ def named_share_rows(names: Sequence[str], law: Shares) -> list[dict[str, Any]]:
 
 def notes_on_unverified_reports(*, named: bool, distinct: bool) -> list[str]:
     """What reports on a survey leave open: under which agreement, and by whom."""
-    said = []
+    notes = []
     if not named:
-        said.append("the reports do not name their agreement; that they were made under this one is assumed")
+        notes.append("the reports do not name their agreement; that they were made under this one is assumed")
     if not distinct:
-        said.append("the reports do not name their clients; that each client sent one is assumed")
-    return said
+        notes.append("the reports do not name their clients; that each client sent one is assumed")
+    return notes
 
 
-def notes_on_survey_answers(found: SurveyAnswers, *, named: bool = True, distinct: bool = True) -> list[str]:
+def notes_on_survey_answers(answers: SurveyAnswers, *, named: bool = True, distinct: bool = True) -> list[str]:
     """What a reader of the answers should know."""
-    silent = [answer.question.title for answer in found if not answer.is_known]
-    asked = [f"nobody was asked {', '.join(silent)}, since few clients take part"] if silent else []
-    return [*notes_on_unverified_reports(named=named, distinct=distinct), *asked]
+    unasked = [answer.question.title for answer in answers if not answer.is_known]
+    notes = [f"nobody was asked {', '.join(unasked)}, since few clients take part"] if unasked else []
+    return [*notes_on_unverified_reports(named=named, distinct=distinct), *notes]
 
 
 def json_record_of_survey_groups(
-    found: Mapping[Any, SurveyAnswers], agreed: Agreement, notes: Sequence[str], *, by: str
+    group_answers: Mapping[Any, SurveyAnswers], agreement: Agreement, notes: Sequence[str], *, by: str
 ) -> dict[str, Any]:
     """The answers of every public group as JSON holds them."""
     return {
         "by": by,
-        "groups": {str(name): json_record_of_survey_answers(each, agreed, []) for name, each in found.items()},
+        "groups": {
+            str(name): json_record_of_survey_answers(answers, agreement, []) for name, answers in group_answers.items()
+        },
         "notes": list(notes),
     }
 
 
 def json_record_of_survey_change(
-    found: SurveyChange, agreed: tuple[Agreement, Agreement], notes: Sequence[str]
+    change: SurveyChange, agreements: tuple[Agreement, Agreement], notes: Sequence[str]
 ) -> dict[str, Any]:
-    """The change of every answer as JSON holds it; `agreed`: the agreements before and after."""
-    changes = zip(found.after, found.laws, strict=True)
+    """The change of every answer as JSON holds it; `agreements`: the agreements before and after."""
+    changes = zip(change.after, change.laws, strict=True)
     return {
-        "confidence": found.confidence,
-        "before": json_record_of_survey_answers(found.before, agreed[0], []),
-        "after": json_record_of_survey_answers(found.after, agreed[1], []),
+        "confidence": change.confidence,
+        "before": json_record_of_survey_answers(change.before, agreements[0], []),
+        "after": json_record_of_survey_answers(change.after, agreements[1], []),
         "changes": [
             {"question": answer.question.title, "answers": named_share_rows(answer.names, law)}
             for answer, law in changes
@@ -393,37 +411,37 @@ def json_record_of_survey_change(
     }
 
 
-def places_of_questions_with_group_shares(found: SurveyAnswers, column: str) -> list[int]:
+def places_of_questions_with_group_shares(answers: SurveyAnswers, column: str) -> list[int]:
     """The places of the questions that tell shares within the private groups of a column."""
     return [
-        place
-        for place, answer in enumerate(found)
+        number
+        for number, answer in enumerate(answers)
         if answer.question.kind == "shares" and len(answer.question.columns) > 1 and column in answer.question.columns
     ]
 
 
-def outcome_names_without_group_column(found: SurveyAnswers, place: int, column: str) -> list[str]:
+def outcome_names_without_group_column(answers: SurveyAnswers, number: int, column: str) -> list[str]:
     """The outcomes of the other columns of a question, in the order of `shares_within`."""
     return joint_labels(
-        found.sampler.survey.columns, [name for name in found[place].question.columns if name != column]
+        answers.sampler.survey.columns, [name for name in answers[number].question.columns if name != column]
     )
 
 
-def json_record_of_shares_within_groups(found: SurveyAnswers, notes: Sequence[str], *, by: str) -> dict[str, Any]:
+def json_record_of_shares_within_groups(answers: SurveyAnswers, notes: Sequence[str], *, by: str) -> dict[str, Any]:
     """Shares within the private groups of a column as JSON holds them; without questions that tell them, none."""
     return {
         "by": by,
-        "clients": found.clients,
-        "confidence": found.confidence,
+        "clients": answers.clients,
+        "confidence": answers.confidence,
         "questions": [
             {
-                "question": found[place].question.title,
+                "question": answers[number].question.title,
                 "groups": {
-                    str(group): named_share_rows(outcome_names_without_group_column(found, place, by), law)
-                    for group, law in shares_within(found, place, by).items()
+                    str(group): named_share_rows(outcome_names_without_group_column(answers, number, by), law)
+                    for group, law in shares_within(answers, number, by).items()
                 },
             }
-            for place in places_of_questions_with_group_shares(found, by)
+            for number in places_of_questions_with_group_shares(answers, by)
         ],
         "notes": list(notes),
     }

@@ -119,34 +119,34 @@ def tally_samples(
     _refuse_missing_column(source, agreement, sample, "samples")
     if coding.size > LARGEST:
         raise DiscreetError(f"the agreement has {coding.size:,} outcomes; at most {LARGEST:,} can be estimated")
-    key, typed = typed_expression_and_coding(source, sample, coding)
+    key, column_coding = typed_expression_and_coding(source, sample, coding)
     reader = _ReleaseReader(source, agreement, sample, client_column)
-    codes = outcome_codes_expression(typed, KEY)
-    counts = np.zeros(typed.size, dtype=np.int64)
-    strange: list[Any] = []
-    for frame in reader.read_record_frames(key, codes if typed.has_cells else pl.col(KEY), count=True):
-        outcomes = frame[KEY] if typed.has_cells else frame.select(codes).to_series()
+    codes = outcome_codes_expression(column_coding, KEY)
+    counts = np.zeros(column_coding.size, dtype=np.int64)
+    unknown_samples: list[Any] = []
+    for frame in reader.read_record_frames(key, codes if column_coding.has_cells else pl.col(KEY), count=True):
+        outcomes = frame[KEY] if column_coding.has_cells else frame.select(codes).to_series()
         numbers = outcomes.to_numpy().astype(np.int64)
-        unknown = numbers >= FIRST_MARK
-        if unknown.any():
-            strange += frame.filter(pl.Series(unknown))[KEY].to_list()
-            if typed.has_cells:
-                _refuse_points_outside_cells(source, typed, key, sample)
-            if len(strange) > FEW:
+        is_unknown = numbers >= FIRST_MARK
+        if is_unknown.any():
+            unknown_samples += frame.filter(pl.Series(is_unknown))[KEY].to_list()
+            if column_coding.has_cells:
+                _refuse_points_outside_cells(source, column_coding, key, sample)
+            if len(unknown_samples) > FEW:
                 break
         else:
             np.add.at(counts, numbers, frame[NUMBER].to_numpy().astype(np.int64))
-    if strange:
+    if unknown_samples:
         raise DiscreetError(
-            f"column {sample!r} holds samples that the agreement does not know: {examples_as_text(strange)}; "
+            f"column {sample!r} holds samples that the agreement does not know: {examples_as_text(unknown_samples)}; "
             "they were not made under it, or the domain given is not the one agreed on"
         )
     if rounds > 1:
         return SampleTally(
-            counts, typed, reader.named, True, read_samples_by_client(source, sample, key, reader.who, rounds)
+            counts, column_coding, reader.named, True, read_samples_by_client(source, sample, key, reader.who, rounds)
         )
     reader.refuse_repeated_clients()
-    return SampleTally(counts, typed, reader.named, reader.distinct)
+    return SampleTally(counts, column_coding, reader.named, reader.distinct)
 
 
 @dataclass(frozen=True)
@@ -181,31 +181,31 @@ def tally_reports(
     if {PLACE, COUNTED} <= set(source.schema) and column not in source.schema:
         return _read_reports_tallied_by_collector(source, agreement, coding, sampler, rounds)
     reader = _make_report_reader(source, agreement, column)
-    counted, kept = ReportCounts(sampler), list[NDArray[np.uint64]]()
+    counts, batches = ReportCounts(sampler), list[NDArray[np.uint64]]()
     for reports in _iterate_larger_report_batches(
         _read_reports_in_batches(reader, source, column, sampler.blocks.report_description)
     ):
-        counted.add(reports)
+        counts.add(reports)
         if keep:
-            kept.append(reports)
+            batches.append(reports)
     if rounds > 1:
         rows = read_samples_by_client(source, column, _whole_number_expression(column), reader.who, rounds)
-        return ReportTally(counted, coding, reader.named, True, rows.astype(np.uint64))
+        return ReportTally(counts, coding, reader.named, True, rows.astype(np.uint64))
     reader.refuse_repeated_clients()
-    return ReportTally(counted, coding, reader.named, reader.distinct, np.concatenate(kept) if kept else None)
+    return ReportTally(counts, coding, reader.named, reader.distinct, np.concatenate(batches) if batches else None)
 
 
 def _iterate_larger_report_batches(batches: Iterator[NDArray[np.uint64]]) -> Iterator[NDArray[np.uint64]]:
     """The same reports in fewer and larger batches: many are counted together in less time than one by one."""
-    waiting, number = list[NDArray[np.uint64]](), 0
+    pending, number = list[NDArray[np.uint64]](), 0
     for batch in batches:
-        waiting.append(batch)
+        pending.append(batch)
         number += len(batch)
         if number >= _TOGETHER:
-            yield np.concatenate(waiting)
-            waiting, number = [], 0
-    if waiting:
-        yield np.concatenate(waiting)
+            yield np.concatenate(pending)
+            pending, number = [], 0
+    if pending:
+        yield np.concatenate(pending)
 
 
 @dataclass(frozen=True)
@@ -220,10 +220,10 @@ class SurveyTally:
 def read_survey_reports(source: Source, agreement: Agreement, *, column: str = REPORT) -> SurveyTally:
     """The reports of a source on a survey, one of each client."""
     reader = _make_report_reader(source, agreement, column)
-    reports = list(_read_reports_in_batches(reader, source, column, "a survey's report is a whole number"))
+    batches = list(_read_reports_in_batches(reader, source, column, "a survey's report is a whole number"))
     reader.refuse_repeated_clients()
-    whole = np.concatenate(reports) if reports else np.zeros(0, dtype=np.uint64)
-    return SurveyTally(whole, reader.named, reader.distinct)
+    reports = np.concatenate(batches) if batches else np.zeros(0, dtype=np.uint64)
+    return SurveyTally(reports, reader.named, reader.distinct)
 
 
 class _ReleaseReader:
@@ -235,39 +235,39 @@ class _ReleaseReader:
         distinct: whether they name their clients.
     """
 
-    def __init__(self, source: Source, agreement: Agreement, column: str, who: str | None = None) -> None:
+    def __init__(self, source: Source, agreement: Agreement, column: str, client_column: str | None = None) -> None:
         self._source, self._agreement, self._column = source, agreement, column
         self.named = AGREEMENT in source.schema
-        self.who = client_column_of_source(source, column) if who is None else who
+        self.who = client_column_of_source(source, column) if client_column is None else client_column
         self.distinct = self.who in source.schema
         self._clients = RepeatedClientCheck(source, self.who) if self.distinct else None
 
     def read_record_frames(self, key: pl.Expr, code: pl.Expr, *, count: bool) -> Iterator[pl.DataFrame]:
         """Frames of records, by the code of their key; `count`: of different ones, and how often each came."""
         source, clients = self._source, self._clients
-        others = pl.col(AGREEMENT).ne_missing(self._agreement.id) if self.named else pl.lit(False)
+        is_other = pl.col(AGREEMENT).ne_missing(self._agreement.id) if self.named else pl.lit(False)
 
         def select_keys_of_records(frame: Any) -> Any:
-            told = frame.select(key.alias(KEY), others.alias(_OTHERS), *(clients.told if clients else ()))
-            return told.with_columns(code.alias(KEY))
+            records = frame.select(key.alias(KEY), is_other.alias(_OTHERS), *(clients.told if clients else ()))
+            return records.with_columns(code.alias(KEY))
 
         def count_records_by_key(frame: Any) -> Any:
             return frame.group_by(KEY).agg(pl.len().alias(NUMBER), pl.col(_OTHERS).sum())
 
-        needed = [self._column, *([AGREEMENT] if self.named else []), *([self.who] if clients else [])]
+        columns = [self._column, *([AGREEMENT] if self.named else []), *([self.who] if clients else [])]
         prepare = (
             (lambda frame: count_records_by_key(select_keys_of_records(frame)))
             if count and not clients
             else select_keys_of_records
         )
-        for rows in source.read_prepared_frames(
-            prepare, list(dict.fromkeys(needed)), client=self.who if clients else None
+        for records in source.read_prepared_frames(
+            prepare, list(dict.fromkeys(columns)), client=self.who if clients else None
         ):
-            if rows[_OTHERS].sum():
+            if records[_OTHERS].sum():
                 _refuse_records_of_other_agreements(source, self._agreement)
-            yield count_records_by_key(rows) if count and clients else rows
+            yield count_records_by_key(records) if count and clients else records
             if clients:
-                clients.remember_clients(rows)
+                clients.remember_clients(records)
 
     def refuse_repeated_clients(self) -> None:
         """Raise an error for a client that comes twice."""
@@ -320,21 +320,21 @@ def _read_reports_tallied_by_collector(
         raise DiscreetError(
             f"{source.name} holds what reports add up to, from which those of one client cannot be told; estimate one round at a time"
         )
-    named = AGREEMENT in source.schema
-    columns = [PLACE, COUNTED, *([AGREEMENT] if named else [])]
+    has_agreement = AGREEMENT in source.schema
+    columns = [PLACE, COUNTED, *([AGREEMENT] if has_agreement else [])]
     table = pl.concat(list(source.read_prepared_frames(lambda frame: frame.select(columns), columns)))
-    if named and table[AGREEMENT].ne_missing(agreement.id).any():
+    if has_agreement and table[AGREEMENT].ne_missing(agreement.id).any():
         _refuse_records_of_other_agreements(source, agreement)
     counts = ReportCounts(sampler)
-    places, counted = (table[name].cast(pl.Int64, strict=False) for name in (PLACE, COUNTED))
-    if places.sort().to_list() != list(range(len(counts.table))) or counted.null_count():
+    indices, sums = (table[name].cast(pl.Int64, strict=False) for name in (PLACE, COUNTED))
+    if indices.sort().to_list() != list(range(len(counts.table))) or sums.null_count():
         raise DiscreetError(
             f"{source.name} is not a table of reports under agreement {agreement.id}: it has {len(counts.table):,} places, each once, "
             f"with a whole number; export it again"
         )
-    whole = np.zeros(len(places), dtype=np.int64)
-    whole[places.to_numpy()] = counted.to_numpy()
-    return ReportTally(ReportCounts.from_table(sampler, whole), coding, named, True)
+    entries = np.zeros(len(indices), dtype=np.int64)
+    entries[indices.to_numpy()] = sums.to_numpy()
+    return ReportTally(ReportCounts.from_table(sampler, entries), coding, has_agreement, True)
 
 
 def tally_joint_samples(
@@ -344,7 +344,7 @@ def tally_joint_samples(
 
     They are in columns sample_1, sample_2, ... with one record for each client, or in one column with several records for each client.
     """
-    columns = [f"{sample}_{place}" for place in range(1, samples + 1)]
+    columns = [f"{sample}_{number}" for number in range(1, samples + 1)]
     missing = [column for column in columns if column not in source.schema]
     if missing:
         if sample not in source.schema or len(missing) < samples:
@@ -360,13 +360,20 @@ def tally_joint_samples(
     first, *others = source.schema
     client = first if others[:samples] == columns else "client"
     parts = [tally_samples(source, agreement, coding, sample=column, client_column=client) for column in columns]
-    typed = [typed_expression_and_coding(source, column, coding)[0].alias(column) for column in columns]
+    expressions = [typed_expression_and_coding(source, column, coding)[0].alias(column) for column in columns]
     frames = [
-        frame.select(columns).rows() for frame in source.read_prepared_frames(lambda rows: rows.select(typed), columns)
+        frame.select(columns).rows()
+        for frame in source.read_prepared_frames(lambda rows: rows.select(expressions), columns)
     ]
     rows = np.array([row for frame in frames for row in frame], dtype=object)
-    one = parts[0]
-    return SampleTally(sum((part.counts for part in parts), 0 * one.counts), one.coding, one.named, one.distinct, rows)
+    first_part = parts[0]
+    return SampleTally(
+        sum((part.counts for part in parts), 0 * first_part.counts),
+        first_part.coding,
+        first_part.named,
+        first_part.distinct,
+        rows,
+    )
 
 
 def typed_expression_and_coding(source: Source, column: str, coding: Coding) -> tuple[pl.Expr, Coding]:
@@ -385,8 +392,8 @@ def _refuse_records_of_other_agreements(source: Source, agreement: Agreement) ->
     def select_records_of_other_agreements(frame: Any) -> Any:
         return frame.filter(pl.col(AGREEMENT).ne_missing(agreement.id)).with_columns(pl.col(AGREEMENT).cast(pl.String))
 
-    found = source.example_values(select_records_of_other_agreements, AGREEMENT, 1)
-    agreement.check_record(found[0] if found else None)
+    examples = source.example_values(select_records_of_other_agreements, AGREEMENT, 1)
+    agreement.check_record(examples[0] if examples else None)
 
 
 def _refuse_points_outside_cells(source: Source, coding: Coding, key: pl.Expr, sample: str) -> None:
@@ -404,98 +411,98 @@ def _refuse_points_outside_cells(source: Source, coding: Coding, key: pl.Expr, s
 
 
 def tally_releases_by_group(
-    source: Source, tallied: SampleTally | ReportTally, groups: ClientGroups, *, column: str, keep: bool = False
+    source: Source, tally: SampleTally | ReportTally, groups: ClientGroups, *, column: str, keep: bool = False
 ) -> tuple[dict[str, Any], dict[str, NDArray[np.uint64]], int]:
     """The counts of each group of a tallied source, its reports where they are to be kept, and how many clients were left out."""
-    whole = _whole_number_expression(column)
-    typed, codes = (
-        (whole, None)
-        if isinstance(tallied, ReportTally)
-        else typed_expression_and_coding(source, column, tallied.coding)
+    whole_number = _whole_number_expression(column)
+    key, coding = (
+        (whole_number, None)
+        if isinstance(tally, ReportTally)
+        else typed_expression_and_coding(source, column, tally.coding)
     )
     counts: dict[str, Any] = {}
-    kept: dict[str, list[NDArray[np.uint64]]] = {}
-    most = max(1, min(MOST_GROUPS, LARGEST // tallied.coding.size))
-    reader = GroupReader(source, typed, groups, column, most)
-    for called, part in reader.read_frames_by_group():
-        keys = part[KEY] if codes is None else part.select(outcome_codes_expression(codes, KEY)).to_series()
-        numbers, often = keys.to_numpy(), part[NUMBER].to_numpy()
-        if isinstance(tallied, ReportTally):
-            reports = np.repeat(numbers, often)
-            counts.setdefault(called, ReportCounts(tallied.counts.sampler)).add(reports)
+    group_reports: dict[str, list[NDArray[np.uint64]]] = {}
+    most = max(1, min(MOST_GROUPS, LARGEST // tally.coding.size))
+    reader = GroupReader(source, key, groups, column, most)
+    for group, part in reader.read_frames_by_group():
+        keys = part[KEY] if coding is None else part.select(outcome_codes_expression(coding, KEY)).to_series()
+        numbers, frequencies = keys.to_numpy(), part[NUMBER].to_numpy()
+        if isinstance(tally, ReportTally):
+            reports = np.repeat(numbers, frequencies)
+            counts.setdefault(group, ReportCounts(tally.counts.sampler)).add(reports)
             if keep:
-                kept.setdefault(called, []).append(reports)
+                group_reports.setdefault(group, []).append(reports)
         else:
-            found = counts.setdefault(called, np.zeros(len(tallied.counts), dtype=np.int64))
-            np.add.at(found, numbers.astype(np.int64), often.astype(np.int64))
-    counted = tallied.counts.reports if isinstance(tallied, ReportTally) else int(tallied.counts.sum())
-    if reader.total != counted:
+            group_counts = counts.setdefault(group, np.zeros(len(tally.counts), dtype=np.int64))
+            np.add.at(group_counts, numbers.astype(np.int64), frequencies.astype(np.int64))
+    total = tally.counts.reports if isinstance(tally, ReportTally) else int(tally.counts.sum())
+    if reader.total != total:
         raise DiscreetError(f"{source.name} has changed since it was counted; start again")
     reader.refuse_clients_without_group()
     ordered = {name: counts[name] for name in sorted(counts, key=group_sort_key)}
-    return ordered, {name: np.concatenate(parts) for name, parts in kept.items()}, reader.missing
+    return ordered, {name: np.concatenate(parts) for name, parts in group_reports.items()}, reader.missing
 
 
 def read_survey_reports_by_group(
     source: Source, groups: ClientGroups, *, column: str = REPORT
 ) -> tuple[dict[str, NDArray[np.uint64]], int]:
     """The reports of each group on a survey, and how many clients were left out."""
-    kept: dict[str, list[NDArray[np.uint64]]] = {}
+    reports: dict[str, list[NDArray[np.uint64]]] = {}
     reader = GroupReader(source, _whole_number_expression(column), groups, column, MOST_SURVEYED_GROUPS)
-    for called, part in reader.read_frames_by_group():
-        kept.setdefault(called, []).append(np.repeat(part[KEY].to_numpy(), part[NUMBER].to_numpy()))
+    for group, part in reader.read_frames_by_group():
+        reports.setdefault(group, []).append(np.repeat(part[KEY].to_numpy(), part[NUMBER].to_numpy()))
     reader.refuse_clients_without_group()
-    return {name: np.concatenate(kept[name]) for name in sorted(kept, key=group_sort_key)}, reader.missing
+    return {name: np.concatenate(reports[name]) for name in sorted(reports, key=group_sort_key)}, reader.missing
 
 
 Floats = NDArray[np.float64]
 
 
-def sample_weight_by_outcome(found: Population) -> Floats:
-    """The weight of a sample of each outcome, such that weighted shares are those of `found.nearest`; their average is one.
+def sample_weight_by_outcome(estimate: Population) -> Floats:
+    """The weight of a sample of each outcome, such that weighted shares are those of `estimate.nearest`; their average is one.
 
     An outcome without samples gets none of its share.
     """
-    frequencies = found.released_shares.estimate
-    reached = np.where(frequencies > 0.0, found.nearest, 0.0)
-    weights: Floats = np.zeros_like(reached)
-    np.divide(reached / reached.sum(), frequencies, out=weights, where=frequencies > 0.0)
+    frequencies = estimate.released_shares.estimate
+    shares = np.where(frequencies > 0.0, estimate.nearest, 0.0)
+    weights: Floats = np.zeros_like(shares)
+    np.divide(shares / shares.sum(), frequencies, out=weights, where=frequencies > 0.0)
     return weights
 
 
-def synthetic_row_counts(found: AnyPopulation, rows: int) -> NDArray[np.int64]:
-    """How many of `rows` rows should have each outcome: shares of `found.nearest`, off by less than one row each."""
-    wanted: Floats = found.nearest * (check_count("rows", rows, most=10**9 - 1) / found.nearest.sum())
-    whole = np.floor(wanted).astype(np.int64)
-    missing = rows - int(whole.sum())
-    whole[np.argsort(whole - wanted, kind="stable")[:missing]] += 1
-    return whole
+def synthetic_row_counts(estimate: AnyPopulation, rows: int) -> NDArray[np.int64]:
+    """How many of `rows` rows should have each outcome: shares of `estimate.nearest`, off by less than one row each."""
+    targets: Floats = estimate.nearest * (check_count("rows", rows, most=10**9 - 1) / estimate.nearest.sum())
+    counts = np.floor(targets).astype(np.int64)
+    missing = rows - int(counts.sum())
+    counts[np.argsort(counts - targets, kind="stable")[:missing]] += 1
+    return counts
 
 
-def points_at_positions_in_bins(found: Population, numbers: NDArray[np.int64], place: Floats) -> Floats:
-    """Points of the bins of a continuous family: `place` in [0, 1) is the position in each, in shares of the reference.
+def points_at_positions_in_bins(estimate: Population, numbers: NDArray[np.int64], positions: Floats) -> Floats:
+    """Points of the bins of a continuous family; `positions` in [0, 1): where in its bin each lies, in shares of the reference.
 
     A bin may reach far into a tail; the estimate gives its mass, and the reference how the mass is spread.
     """
-    cells = found if found.finest is None else found.finest
-    ends, within = cells.domain.edges, found.domain.edges
-    assert ends is not None
-    assert within is not None
-    upto = np.append(0.0, np.cumsum(cells.reference))
-    below = np.interp(within, ends, upto)
-    return np.asarray(np.interp(below[numbers] + np.diff(below)[numbers] * place, upto, ends))
+    cells = estimate if estimate.finest is None else estimate.finest
+    cell_edges, bin_edges = cells.domain.edges, estimate.domain.edges
+    assert cell_edges is not None
+    assert bin_edges is not None
+    cumulative = np.append(0.0, np.cumsum(cells.reference))
+    mass_below = np.interp(bin_edges, cell_edges, cumulative)
+    return np.asarray(np.interp(mass_below[numbers] + np.diff(mass_below)[numbers] * positions, cumulative, cell_edges))
 
 
 _ROWS = 1 << 20
 
 
 def write_weighted_samples(
-    found: Population, source: Source, coding: Coding, output: str, *, sample: str = "sample"
+    estimate: Population, source: Source, coding: Coding, output: str, *, sample: str = "sample"
 ) -> int:
     """Write every sample of the source with its weight, and return their number."""
-    weights = sample_weight_by_outcome(found)
+    weights = sample_weight_by_outcome(estimate)
     schema = pa.schema([("sample", coding.arrow_type_of_samples), ("weight", pa.float64())])
-    written = 0
+    sample_count = 0
     with open_table_writer(output, schema, choose_output_format(output)) as writer:
         for frame in source.read_prepared_frames(
             lambda rows: rows.select(
@@ -510,24 +517,24 @@ def write_weighted_samples(
                 raise DiscreetError(f"{source.name} has changed since it was counted; start again")
             columns = [frame["sample"].to_arrow().cast(coding.arrow_type_of_samples), pa.array(weights[numbers])]
             writer.write(pa.RecordBatch.from_arrays(columns, schema=schema))
-            written += frame.height
-    return written
+            sample_count += frame.height
+    return sample_count
 
 
-def write_synthetic_rows(found: AnyPopulation, coding: Coding, output: str, rows: int) -> int:
+def write_synthetic_rows(estimate: AnyPopulation, coding: Coding, output: str, rows: int) -> int:
     """So many rows with the shares of the estimated law, in random order, a part of them at a time."""
     rng = np.random.default_rng()
-    left = synthetic_row_counts(found, rows)
+    remaining = synthetic_row_counts(estimate, rows)
     schema = pa.schema([("sample", coding.arrow_type_of_samples)])
     with open_table_writer(output, schema, choose_output_format(output)) as writer:
         for start in range(0, rows, _ROWS):
-            taken = rng.multivariate_hypergeometric(left, min(_ROWS, rows - start), method="marginals")
-            left -= taken
-            numbers = rng.permutation(np.repeat(np.arange(len(taken)), taken))
-            place = rng.random(len(numbers))
-            if isinstance(found, Population) and found.finest is not None:
-                column = pa.array(points_at_positions_in_bins(found, numbers, place))
+            batch = rng.multivariate_hypergeometric(remaining, min(_ROWS, rows - start), method="marginals")
+            remaining -= batch
+            numbers = rng.permutation(np.repeat(np.arange(len(batch)), batch))
+            positions = rng.random(len(numbers))
+            if isinstance(estimate, Population) and estimate.finest is not None:
+                column = pa.array(points_at_positions_in_bins(estimate, numbers, positions))
             else:
-                column = outcomes_as_samples(coding, numbers, place)
+                column = outcomes_as_samples(coding, numbers, positions)
             writer.write(pa.RecordBatch.from_arrays([column], schema=schema))
     return rows

@@ -67,7 +67,13 @@ from discreet._base.quadrature import gauss_rule
 from discreet.audit import binomial_probability_lower_bound
 from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind, check_list
 from discreet.estimation._from_releases import reported_statistic
-from discreet.estimation._inference import Ends, Estimate, Shares, clopper_pearson_interval_ends
+from discreet.estimation._inference import (
+    Ends,
+    Estimate,
+    Shares,
+    clopper_pearson_interval_ends,
+    one_sided_miss_probability,
+)
 from discreet.estimation._population import AnyPopulation, Population, ReportedPopulation
 from discreet.estimation._surveys import SurveyAnswer, SurveyAnswers, answer_survey
 from discreet.mechanisms import AffineBlocks, BlockFamily
@@ -133,17 +139,18 @@ class Change:
         if pair is not None and len(pair) != 2:
             raise DiscreetError(f"reports holds {len(pair):,} lists; pass two, those before and those after")
 
-        def statistic_with_interval_at_score(found: AnyPopulation, score: float, place: int) -> Estimate:
+        def statistic_with_interval_at_score(population: AnyPopulation, score: float, side: int) -> Estimate:
             miss = float(scipy.special.ndtr(-max(score, _LEAST_SCORE)))
-            if isinstance(found, Population):
-                ends = (
-                    2.0 if wanted == "mean" and found.domain.size > 2 else 1.0
-                )  # of two values, one end may use all of the error
-                return replace(found, confidence=1.0 - ends * miss).statistic(wanted)
-            wide = replace(found, confidence=1.0 - 2.0 * miss)
+            if isinstance(population, Population):
+                # of two values, one end may use all of the error
+                ends = 2.0 if wanted == "mean" and population.domain.size > 2 else 1.0
+                return replace(population, confidence=1.0 - ends * miss).statistic(wanted)
+            wide_population = replace(population, confidence=1.0 - 2.0 * miss)
             if pair is None:
-                raise DiscreetError("statistics of reports need the reports themselves; pass reports=(before, after)")
-            return reported_statistic(wide, str(wanted), pair[place])
+                raise DiscreetError(
+                    "the change of a statistic behind reports needs the reports themselves; pass reports=(before, after)"
+                )
+            return reported_statistic(wide_population, str(wanted), pair[side])
 
         scores = self._scores_before_and_after(1, _STATISTIC_SPLITS)
         before = [statistic_with_interval_at_score(self.before, float(score), 0) for score in scores.before]
@@ -158,13 +165,13 @@ class Change:
 
     def _scores_before_and_after(self, among: int, steps: int) -> SplitScores:
         noise = standard_error_of_uniform_share(self.before), standard_error_of_uniform_share(self.after)
-        return SplitScores.from_standard_errors(noise, 0.5 * (1.0 - self.confidence) / among, steps)
+        return SplitScores.from_standard_errors(noise, one_sided_miss_probability(self.confidence, among), steps)
 
     def _change_interval_ends(self, among: int) -> Ends:
         scores = self._scores_before_and_after(among, SPLITS)
         before, after = (
-            ShareBounds.from_estimate_and_scores(found, steps)
-            for found, steps in ((self.before, scores.before), (self.after, scores.after))
+            ShareBounds.from_estimate_and_scores(population, steps)
+            for population, steps in ((self.before, scores.before), (self.after, scores.after))
         )
         return _share_change_interval_ends(before, after)
 
@@ -210,13 +217,14 @@ def critical_score_of_weighted_sum(error: float, weights: tuple[float, float], c
     return float(scipy.optimize.brentq(relative_excess_probability, 0.0, 4.0 * cap, xtol=1e-12))
 
 
-def standard_error_of_uniform_share(found: AnyPopulation) -> float:
+def standard_error_of_uniform_share(estimate: AnyPopulation) -> float:
     """The standard error of a share of one k-th, from public numbers alone."""
-    if isinstance(found, ReportedPopulation):
-        share, slope = found.sampler.chances.outside, 1.0 / found.sampler.chances.gap
+    if isinstance(estimate, ReportedPopulation):
+        share, slope = estimate.sampler.chances.outside, 1.0 / estimate.sampler.chances.gap
     else:
-        share, slope = 1.0 / len(found.counts), max(found.inversion.low.released, found.inversion.high.released)
-    return slope * math.sqrt(max(share * (1.0 - share), 1e-6) / found.clients)
+        share = 1.0 / len(estimate.counts)
+        slope = max(estimate.inversion.low.released, estimate.inversion.high.released)
+    return slope * math.sqrt(max(share * (1.0 - share), 1e-6) / estimate.clients)
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,25 +236,25 @@ class ShareBounds:
     places: NDArray[np.int64]
 
     @classmethod
-    def from_estimate_and_scores(cls, found: AnyPopulation, scores: Floats) -> ShareBounds:
+    def from_estimate_and_scores(cls, estimate: AnyPopulation, scores: Floats) -> ShareBounds:
         """The bounds of an estimate's shares that lie so many standard deviations (scores) away."""
-        masses = np.zeros(len(found.counts)) if isinstance(found, ReportedPopulation) else found.reference
-        pairs, places = np.unique(
-            np.stack([found.counts.astype(np.float64), masses], axis=1), axis=0, return_inverse=True
+        masses = np.zeros(len(estimate.counts)) if isinstance(estimate, ReportedPopulation) else estimate.reference
+        pairs, inverse = np.unique(
+            np.stack([estimate.counts.astype(np.float64), masses], axis=1), axis=0, return_inverse=True
         )
         tails = scipy.special.ndtr(-scores)
-        low = _least_released_shares_by_tail(pairs[:, :1], found.clients, tails)
-        high = 1.0 - _least_released_shares_by_tail(found.clients - pairs[:, :1], found.clients, tails)
+        low = _least_released_shares_by_tail(pairs[:, :1], estimate.clients, tails)
+        high = 1.0 - _least_released_shares_by_tail(estimate.clients - pairs[:, :1], estimate.clients, tails)
         mu = np.broadcast_to(pairs[:, 1:], low.shape)
-        return cls(*found.client_intervals_from_released_intervals((low, high), mu), places.ravel())
+        return cls(*estimate.client_intervals_from_released_intervals((low, high), mu), inverse.ravel())
 
 
 def _least_released_shares_by_tail(counts: Floats, clients: int, tails: Floats) -> Floats:
     """The least q with z(x; q) at most the score of each tail; 0 for a count of 0."""
     exact = np.nan_to_num(binomial_probability_lower_bound(counts, clients, tails), nan=0.0)
     next_to_mean = np.maximum(counts - 1.0, 0.0) / clients  # z is 0 from there on
-    one = np.broadcast_to(tails / clients, exact.shape)  # Markov's inequality in place of the tail
-    return np.asarray(np.where(counts == 1.0, one, np.minimum(exact, next_to_mean)))
+    markov_bound = np.broadcast_to(tails / clients, exact.shape)  # Markov's inequality in place of the tail
+    return np.asarray(np.where(counts == 1.0, markov_bound, np.minimum(exact, next_to_mean)))
 
 
 def _share_change_interval_ends(before: ShareBounds, after: ShareBounds) -> Ends:
@@ -254,10 +262,10 @@ def _share_change_interval_ends(before: ShareBounds, after: ShareBounds) -> Ends
     size = len(before.places)
     low, high = np.empty(size), np.empty(size)
     for start in range(0, size, _TOGETHER):
-        part = slice(start, start + _TOGETHER)
-        earlier, later = before.places[part], after.places[part]
-        low[part] = (after.low[later, 1:] - before.high[earlier, :-1]).min(axis=1)
-        high[part] = (after.high[later, 1:] - before.low[earlier, :-1]).max(axis=1)
+        batch = slice(start, start + _TOGETHER)
+        earlier, later = before.places[batch], after.places[batch]
+        low[batch] = (after.low[later, 1:] - before.high[earlier, :-1]).min(axis=1)
+        high[batch] = (after.high[later, 1:] - before.low[earlier, :-1]).max(axis=1)
     return low, high
 
 
@@ -277,17 +285,17 @@ def change(before: AnyPopulation, after: AnyPopulation, *, confidence: float | N
     Raises:
         DiscreetError: for estimates on different outcomes, and for several samples of each client.
     """
-    for name, found in (("before", before), ("after", after)):
-        if not isinstance(found, ReportedPopulation):
-            check_kind(name, found, Population, "pass what population(...) or reported_population(...) gave")
-        if found.rows is not None:
+    for name, estimate in (("before", before), ("after", after)):
+        if not isinstance(estimate, ReportedPopulation):
+            check_kind(name, estimate, Population, "pass what population(...) or reported_population(...) gave")
+        if estimate.rows is not None:
             raise DiscreetError(f"{name} has several samples of each client; estimate one round at a time")
     if before.domain.size != after.domain.size or list(before.domain.names) != list(after.domain.names):
         raise DiscreetError(
             f"before and after are on different outcomes ({before.domain.size:,} and {after.domain.size:,}); a change needs the same"
         )
-    wanted = min(before.confidence, after.confidence) if confidence is None else confidence
-    return Change(before, after, float(OPEN_UNIT.check("confidence", wanted)))
+    level = min(before.confidence, after.confidence) if confidence is None else confidence
+    return Change(before, after, float(OPEN_UNIT.check("confidence", level)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,20 +342,21 @@ def survey_change(
         check_kind(name, sampler, SurveySampler, "pass the one that released the reports")
     if before.survey != after.survey:
         raise DiscreetError("before and after are two surveys; a change is that of the same columns and questions")
-    each = 1.0 - (1.0 - OPEN_UNIT.check("confidence", confidence)) / 2.0
-    first, second = answer_survey(before, earlier, confidence=each), answer_survey(after, later, confidence=each)
-    laws = tuple(_change_of_survey_answer(one, two) for one, two in zip(first, second, strict=True))
-    return SurveyChange(first, second, float(confidence), laws)
+    answer_confidence = 1.0 - (1.0 - OPEN_UNIT.check("confidence", confidence)) / 2.0
+    answers_before = answer_survey(before, earlier, confidence=answer_confidence)
+    answers_after = answer_survey(after, later, confidence=answer_confidence)
+    laws = tuple(_change_of_survey_answer(*pair) for pair in zip(answers_before, answers_after, strict=True))
+    return SurveyChange(answers_before, answers_after, float(confidence), laws)
 
 
 def _change_of_survey_answer(before: SurveyAnswer, after: SurveyAnswer) -> Shares:
-    one, two = before.law, after.law
+    law_before, law_after = before.law, after.law
     return Shares(
         after.consistent - before.consistent,
-        two.low - one.high,
-        two.high - one.low,
-        two.all_low - one.all_high,
-        two.all_high - one.all_low,
+        law_after.low - law_before.high,
+        law_after.high - law_before.low,
+        law_after.all_low - law_before.all_high,
+        law_after.all_high - law_before.all_low,
     )
 
 
@@ -406,8 +415,8 @@ class ReportLiars:
             DiscreetError: for outcomes outside the domain.
         """
         members = check_list("outcomes", outcomes, "pass labels or outcome numbers")
-        chosen = np.unique(self.found.sampler.family.numbers(members))
-        least, most = fewest_and_most_outcomes_in_report(self.found.sampler.blocks, chosen)
+        numbers = np.unique(self.found.sampler.family.numbers(members))
+        least, most = fewest_and_most_outcomes_in_report(self.found.sampler.blocks, numbers)
         return self.shift * (most - least)
 
     @cached_property
@@ -436,49 +445,52 @@ def liars(found: AnyPopulation, number: int = 1) -> Liars | ReportLiars:
         raise DiscreetError(f"found = {found!r} is not an estimate; pass the result of population(...)")
     number = check_count("number", number, least=0, most=found.clients, fix="it is how many of the clients may lie")
     inversion = found.inversion
-    estimate_slope = (
-        inversion.low.released if found.exact else 1.0
-    )  # otherwise the estimate is the share among the samples
+    estimate_slope = inversion.low.released if found.exact else 1.0  # if not exact, the share among the samples
     slope = max(inversion.low.released, inversion.high.released)
-    shift, band_shift = (number * each / found.clients for each in (estimate_slope, slope))
+    shift, band_shift = (number * line_slope / found.clients for line_slope in (estimate_slope, slope))
     return Liars(number, shift, band_shift if found.exact else min(band_shift, 1.0), found)
 
 
-def count_liars_that_shift_half_interval(found: AnyPopulation) -> int:
+def count_liars_that_shift_half_interval(estimate: AnyPopulation) -> int:
     """How many liars can move a share by half the length of the longest interval."""
-    return count_shifts_fitting_half_interval(found.law, liars(found, 1).shift)
+    return count_shifts_fitting_half_interval(estimate.law, liars(estimate, 1).shift)
 
 
 def count_shifts_fitting_half_interval(law: Shares, shift: float) -> int:
     """How many times a shift fits into half the length of the longest interval, rounded up."""
     longest = float((law.high - law.low).max())
+    if shift == 0.0:  # of one outcome alone, whose interval is a point
+        return 0
     return math.ceil(0.5 * longest / shift - 1e-9)
 
 
-def _shares_with_intervals_despite_liars(found: AnyPopulation, number: int) -> Shares:
+def _shares_with_intervals_despite_liars(estimate: AnyPopulation, number: int) -> Shares:
     """The estimate, with intervals that hold if `number` of the clients lie."""
     if number == 0:
-        return found.law
-    each, (all_low, all_high) = (_interval_ends_despite_liars(found, number, among) for among in (1, len(found.counts)))
-    return Shares(
-        found.law.estimate, *each, np.minimum(all_low, found.law.all_low), all_high
-    )  # these may have been lowered
+        return estimate.law
+    ends, (all_low, all_high) = (
+        _interval_ends_despite_liars(estimate, number, among) for among in (1, len(estimate.counts))
+    )
+    all_low = np.minimum(all_low, estimate.law.all_low)  # these may have been lowered
+    return Shares(estimate.law.estimate, *ends, all_low, all_high)
 
 
-def _interval_ends_despite_liars(found: AnyPopulation, number: int, among: int) -> Ends:
+def _interval_ends_despite_liars(estimate: AnyPopulation, number: int, among: int) -> Ends:
     """The ends of the hull of all intervals that honest clients can give if `number` of the clients lie."""
-    if found.rows is not None:
+    if estimate.rows is not None:
         fewer, more = (
-            found.rows.share_interval_ends(found.confidence, among=among, liars=each) for each in (-number, number)
+            estimate.rows.share_interval_ends(estimate.confidence, among=among, liars=added)
+            for added in (-number, number)
         )
     else:
-        changed = np.maximum(found.counts - number, 0), np.minimum(found.counts + number, found.clients)
+        shifted_counts = np.maximum(estimate.counts - number, 0), np.minimum(estimate.counts + number, estimate.clients)
         fewer, more = (
-            clopper_pearson_interval_ends(each, found.clients, found.confidence, among=among) for each in changed
+            clopper_pearson_interval_ends(counts, estimate.clients, estimate.confidence, among=among)
+            for counts in shifted_counts
         )
-    return found.client_intervals_from_released_intervals(fewer)[0], found.client_intervals_from_released_intervals(
-        more
-    )[1]
+    low, _ = estimate.client_intervals_from_released_intervals(fewer)
+    _, high = estimate.client_intervals_from_released_intervals(more)
+    return low, high
 
 
 def report_liars(found: ReportedPopulation, number: int = 1) -> ReportLiars:
@@ -505,10 +517,10 @@ def fewest_and_most_outcomes_in_report(blocks: BlockFamily, outcomes: NDArray[np
     least, most = max(0, blocks.width - others), min(size, blocks.width)
     if not isinstance(blocks, AffineBlocks) or blocks.block_count * size > _MOST_CHECKED or not size:
         return least, most
-    found = np.zeros(blocks.block_count, dtype=np.int64)
+    counts = np.zeros(blocks.block_count, dtype=np.int64)
     reports = blocks.reports_of_ranks(np.arange(blocks.block_count))
     for start in range(0, blocks.block_count, _REPORTS_TOGETHER):
-        part = reports[start : start + _REPORTS_TOGETHER]
+        batch = reports[start : start + _REPORTS_TOGETHER]
         for outcome in outcomes:
-            found[start : start + _REPORTS_TOGETHER] += blocks.holds(part, np.array([outcome]))
-    return int(found.min()), int(found.max())
+            counts[start : start + _REPORTS_TOGETHER] += blocks.holds(batch, np.array([outcome]))
+    return int(counts.min()), int(counts.max())

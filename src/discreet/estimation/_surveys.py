@@ -112,7 +112,7 @@ class SurveyAnswer:
     def rows(self) -> list[dict[str, Any]]:
         """The answer as a table: one dict for each number."""
         columns = (self.consistent, self.law.estimate, self.law.low, self.law.high, self.law.all_low, self.law.all_high)
-        flat = [np.ravel(each).tolist() for each in columns]
+        flat = [np.ravel(column).tolist() for column in columns]
         keys = ("estimate", "alone", "low", "high", "all_low", "all_high")
         return [
             {"name": name, **dict(zip(keys, values, strict=True))}
@@ -164,7 +164,7 @@ class SurveyAnswers:
         if not isinstance(answer.question, MeanQuestion):
             raise DiscreetError(f"question {place} asks for {answer.question.title}; a total is that of a mean")
         ends = (answer.law.estimate, answer.law.low, answer.law.high)
-        estimate, low, high = (float(each[0]) * self.clients for each in ends)
+        estimate, low, high = (float(values[0]) * self.clients for values in ends)
         return estimate, low, high
 
 
@@ -191,58 +191,64 @@ def answer_survey(
     clients = sum(map(len, parts))
     if not clients:
         raise DiscreetError("there are no reports; an estimate needs at least one, and a useful one hundreds")
-    intervals = sum(_interval_count_of_question(sampler, place) for place in range(len(sampler.survey.questions)))
+    intervals = sum(_interval_count_of_question(sampler, number) for number in range(len(sampler.survey.questions)))
     intervals *= check_count("among", among)
-    found = [
+    questions = [
         _QuestionReports(
-            sampler, place, [each for part, each in zip(sampler.parts, parts, strict=True) if part.question == place]
+            sampler,
+            number,
+            [part_reports for part, part_reports in zip(sampler.parts, parts, strict=True) if part.question == number],
         )
-        for place in range(len(sampler.survey.questions))
+        for number in range(len(sampler.survey.questions))
     ]
-    answers = [each.answer_question(confidence, intervals) for each in found]
+    answers = [question.answer_question(confidence, intervals) for question in questions]
     tables = ShareTables(sampler, parts)
-    for place, answer in enumerate(answers):
+    for number, answer in enumerate(answers):
         if asks_for_table(answer.question):
             columns = answer.question.columns
             law = tables.pooled_shares_if_better(columns, answer.clients, confidence, intervals) or answer.law
             consistent = tables.consistent_shares_of_columns(columns)
-            known = bool(np.isfinite(law.estimate).all())
-            answers[place] = replace(
-                answer, law=law, consistent=consistent if known else np.full_like(consistent, np.nan)
+            is_known = bool(np.isfinite(law.estimate).all())
+            answers[number] = replace(
+                answer, law=law, consistent=consistent if is_known else np.full_like(consistent, np.nan)
             )
     return SurveyAnswers(sampler, clients, float(confidence), tuple(answers))
 
 
-def _interval_count_of_question(sampler: SurveySampler, place: int) -> int:
+def _interval_count_of_question(sampler: SurveySampler, number: int) -> int:
     """How many intervals a question has."""
-    match question := sampler.survey.questions[place]:
+    match question := sampler.survey.questions[number]:
         case MeanQuestion():
             return 1
         case QuantileQuestion():
             return len(question.at)
         case LinearQuestion():
             return len(question.matrix)
-    return next(part.blocks.size for part in sampler.parts if part.question == place)
+    return next(part.blocks.size for part in sampler.parts if part.question == number)
 
 
 def joint_labels(columns: SurveyColumns, names: Sequence[str]) -> list[str]:
     """The outcomes of some columns together, in words; those of the last column count fastest."""
     labels = [""]
     for name in names:
-        labels = [f"{before}, {each}" if before else str(each) for before in labels for each in columns[name].names]
+        labels = [
+            f"{prefix}, {outcome}" if prefix else str(outcome) for prefix in labels for outcome in columns[name].names
+        ]
     return labels
 
 
 class _QuestionReports:
     """The reports on one question."""
 
-    def __init__(self, sampler: SurveySampler, place: int, reports: Sequence[Reports]) -> None:
-        self.sampler, self.question = sampler, sampler.survey.questions[place]
-        numbers = [number for number, part in enumerate(sampler.parts) if part.question == place]
-        asked = [(number, given) for number, given in zip(numbers, reports, strict=True) if len(given)]
-        if isinstance(self.question, QuantileQuestion) and (not asked or asked[-1][0] != numbers[-1]):
-            asked = []  # the cells are those of the last level
-        self.numbers, self.reports = [number for number, _ in asked], [given for _, given in asked]
+    def __init__(self, sampler: SurveySampler, index: int, reports: Sequence[Reports]) -> None:
+        self.sampler, self.question = sampler, sampler.survey.questions[index]
+        numbers = [number for number, part in enumerate(sampler.parts) if part.question == index]
+        pairs = [
+            (number, part_reports) for number, part_reports in zip(numbers, reports, strict=True) if len(part_reports)
+        ]
+        if isinstance(self.question, QuantileQuestion) and (not pairs or pairs[-1][0] != numbers[-1]):
+            pairs = []  # the cells are those of the last level
+        self.numbers, self.reports = ([number for number, _ in pairs], [part_reports for _, part_reports in pairs])
         self.parts = [sampler.parts[number] for number in self.numbers]
         self.clients = sum(map(len, self.reports))
 
@@ -282,7 +288,7 @@ class _QuestionReports:
             case QuantileQuestion(at=at):
                 return tuple(f"{100 * level:g} % quantile of {column}" for level in at)
             case LinearQuestion(matrix=matrix):
-                return tuple(f"sum {place + 1}" for place in range(len(matrix)))
+                return tuple(f"sum {row + 1}" for row in range(len(matrix)))
             case HistogramQuestion(cells=cells):
                 edges = cell_edges(columns, column, cells)
                 return tuple(f"{low:g} to {high:g}" for low, high in pairwise(edges))
@@ -293,8 +299,8 @@ class _QuestionReports:
         supports = ReportCounts(sampler).add(self.reports[0]).supports()
 
         def share_interval_ends(count: int) -> Iterator[Floats]:
-            held = exact_interval_ends(supports, self.clients, confidence, among=count)
-            return (np.clip((end - sampler.chances.outside) / sampler.chances.gap, 0.0, 1.0) for end in held)
+            ends = exact_interval_ends(supports, self.clients, confidence, among=count)
+            return (np.clip((end - sampler.chances.outside) / sampler.chances.gap, 0.0, 1.0) for end in ends)
 
         law = Shares(
             unbiased_shares_from_reports(sampler, self.reports[0]), *share_interval_ends(1), *share_interval_ends(among)
@@ -305,23 +311,23 @@ class _QuestionReports:
     def _answer_mean(self, confidence: float, among: int) -> SurveyAnswer:
         column = self.question.columns[0]
         values, counts = [], []
-        for number, part, given in zip(self.numbers, self.parts, self.reports, strict=True):
+        for number, part, part_reports in zip(self.numbers, self.parts, self.reports, strict=True):
             assert isinstance(part.blocks, Windows)
             values.append(part.blocks.unbiased_report_values(self.sampler.uniform_weights[number] / TOTAL))
-            counts.append(np.bincount(given.astype(np.int64), minlength=part.blocks.block_count))
-        seen, often = np.concatenate(values), np.concatenate(counts)
+            counts.append(np.bincount(part_reports.astype(np.int64), minlength=part.blocks.block_count))
+        report_values, report_counts = np.concatenate(values), np.concatenate(counts)
         domain = self.sampler.survey.columns[column]
         assert isinstance(domain, Interval)
         low, width = domain.low, domain.high - domain.low
         half = 0.5 * width / domain.size
 
         def mean_interval_ends(count: int) -> tuple[Floats, Floats]:
-            lower = -average_upper_bound(-seen, often, confidence, among=count)
-            upper = average_upper_bound(seen, often, confidence, among=count)
-            within = np.clip([low + width * lower - half, low + width * upper + half], low, low + width)
-            return within[:1], within[1:]
+            lower = -average_upper_bound(-report_values, report_counts, confidence, among=count)
+            upper = average_upper_bound(report_values, report_counts, confidence, among=count)
+            ends = np.clip([low + width * lower - half, low + width * upper + half], low, low + width)
+            return ends[:1], ends[1:]
 
-        estimate = np.array([low + width * float(seen @ often) / self.clients])
+        estimate = np.array([low + width * float(report_values @ report_counts) / self.clients])
         law = Shares(estimate, *mean_interval_ends(1), *mean_interval_ends(among))
         return SurveyAnswer(
             self.question, self.clients, self._answer_labels(), law, estimate, self._unit_of_first_column()
@@ -338,8 +344,7 @@ class _QuestionReports:
 
         def sum_interval_ends(count: int) -> Iterator[Floats]:
             sides = (
-                [sums.mean_interval_end(place, confidence, count, end) for place in range(len(matrix))]
-                for end in (0, 1)
+                [sums.mean_interval_end(row, confidence, count, end) for row in range(len(matrix))] for end in (0, 1)
             )
             return (np.clip(offset + np.array(side), least, most) for side in sides)
 
@@ -348,17 +353,17 @@ class _QuestionReports:
 
     def _report_contributions_to_sums(self, matrix: Floats) -> ReportSums:
         """What each report adds to the sums in the rows of a matrix, less the means of rows."""
-        part, (distinct, often) = self.parts[0], np.unique(self.reports[0], return_counts=True)
+        part, (distinct, counts) = self.parts[0], np.unique(self.reports[0], return_counts=True)
         if isinstance(part.blocks, WeightedBlocks):
             weight = self.sampler.uniform_weights[self.numbers[0]]
             gain = float(
                 Fraction(TOTAL - weight, weight) * Fraction(part.blocks.block_count, part.blocks.blocks_per_point)
             )
             values = part.blocks.unbiased_values(matrix, gain)
-            return ReportSums([values[distinct.astype(np.int64)]], [often], values.min(axis=0), values.max(axis=0))
+            return ReportSums([values[distinct.astype(np.int64)]], [counts], values.min(axis=0), values.max(axis=0))
         centred = matrix - matrix.mean(axis=1, keepdims=True)
         return coefficient_sums_of_reports(
-            [report_sampler_of_survey_part(self.sampler, part)], [(None, distinct, often)], [centred.T]
+            [report_sampler_of_survey_part(self.sampler, part)], [(None, distinct, counts)], [centred.T]
         )
 
     def _answer_quantiles(self, at: Sequence[float], confidence: float, among: int) -> SurveyAnswer:
@@ -413,23 +418,23 @@ def survey_outlook(sampler: SurveySampler, clients: int) -> list[SurveyOutlook]:
     """
     check_kind("sampler", sampler, SurveySampler, "pass SurveySampler(survey, epsilon=...)")
     clients = check_count("clients", clients)
-    found = []
-    for place, question in enumerate(sampler.survey.questions):
-        error = math.sqrt(sampler.variance(place) / clients)
+    outlooks = []
+    for number, question in enumerate(sampler.survey.questions):
+        error = math.sqrt(sampler.variance(number) / clients)
         variation = None
-        lost = 2.0 * error
+        loss = 2.0 * error
         if _asks_for_shares(question):
-            outcomes = _interval_count_of_question(sampler, place)
-            lost = 0.5 * outcomes * error * math.sqrt(2.0 / math.pi)  # of normal errors
-            variation = min(lost, 1.0)
+            outcomes = _interval_count_of_question(sampler, number)
+            loss = 0.5 * outcomes * error * math.sqrt(2.0 / math.pi)  # of normal errors
+            variation = min(loss, 1.0)
         scale = 1.0
         if isinstance(question, MeanQuestion):
             domain = sampler.survey.columns[question.columns[0]]
             assert isinstance(domain, Interval)
             scale = domain.high - domain.low
         if isinstance(question, LinearQuestion):
-            lost /= max(float(np.ptp(question.matrix, axis=1).max()), 1e-300)
-        enough = math.ceil(clients * (lost / ENOUGH) ** 2)
-        asked = clients * sampler.question_share(place)
-        found.append(SurveyOutlook(question, asked, error * scale, variation, lost >= HOPELESS, enough))
-    return found
+            loss /= max(float(np.ptp(question.matrix, axis=1).max()), 1e-300)
+        enough = math.ceil(clients * (loss / ENOUGH) ** 2)
+        asked_clients = clients * sampler.question_share(number)
+        outlooks.append(SurveyOutlook(question, asked_clients, error * scale, variation, loss >= HOPELESS, enough))
+    return outlooks

@@ -116,13 +116,13 @@ def _sampler_with_best_uniform_floor(counts: Any, epsilon: float, f: FDivergence
 
 def _client_divergences(sampler: Sampler[FiniteFamily], counts: Any, f: FDivergence) -> Floats:
     """The divergence of every client (a row of counts) from its output distribution."""
-    found = [np.atleast_1d(f(laws, sampler.output(laws))) for laws in _iterate_client_laws_in_batches(counts)]
-    return np.concatenate(found)
+    divergences = [np.atleast_1d(f(laws, sampler.output(laws))) for laws in _iterate_client_laws_in_batches(counts)]
+    return np.concatenate(divergences)
 
 
 def _sampler_cost(name: str, sampler: Sampler[FiniteFamily], counts: Any, f: FDivergence) -> SamplerCost:
-    found = _client_divergences(sampler, counts, f)
-    return SamplerCost(name, float(found.mean()), float(np.median(found)), float(found.max()), float(sampler.risk(f)))
+    costs = _client_divergences(sampler, counts, f)
+    return SamplerCost(name, float(costs.mean()), float(np.median(costs)), float(costs.max()), float(sampler.risk(f)))
 
 
 def _iterate_client_laws_in_batches(counts: Any) -> Iterator[Floats]:
@@ -168,13 +168,13 @@ def rehearse_collections(
     )
     check_count("repetitions", repetitions)
     rng = np.random.default_rng(check_count("seed", seed, least=0))
-    found = []
+    rows = []
     for _ in range(repetitions):
-        each = simulate_one_collection(rng)
-        law, off = each.law, np.abs(each.nearest - truth)
-        covered = ((law.low <= truth) & (truth <= law.high)).mean()
-        found.append((off.max(), 0.5 * off.sum(), covered, 0.5 * (law.high - law.low).mean()))
-    return Rehearsal(client_tv, *(float(np.mean(each)) for each in zip(*found, strict=True)))
+        estimate = simulate_one_collection(rng)
+        law, errors = estimate.law, np.abs(estimate.nearest - truth)
+        coverage = ((law.low <= truth) & (truth <= law.high)).mean()
+        rows.append((errors.max(), 0.5 * errors.sum(), coverage, 0.5 * (law.high - law.low).mean()))
+    return Rehearsal(client_tv, *(float(np.mean(column)) for column in zip(*rows, strict=True)))
 
 
 _Collection = tuple[float | None, Callable[[np.random.Generator], AnyPopulation], Floats]
@@ -185,14 +185,14 @@ def _prepare_sample_collection(
 ) -> _Collection:
     """The mean distance of a client from its sample's distribution, a function that collects samples once, and the true shares."""
     check_count("clients", clients, most=MOST_CLIENTS)
-    held, drawn_from, truth = _client_laws_outputs_and_true_shares(sampler, laws, clients, bins)
+    client_laws, output_laws, truth = _client_laws_outputs_and_true_shares(sampler, laws, clients, bins)
 
     def simulate_one_collection(rng: np.random.Generator) -> Population:
-        times = rng.multinomial(clients, np.full(len(held), 1.0 / len(held)))
-        counts = rng.multinomial(times, drawn_from / drawn_from.sum(axis=1, keepdims=True)).sum(axis=0)
+        draws = rng.multinomial(clients, np.full(len(client_laws), 1.0 / len(client_laws)))
+        counts = rng.multinomial(draws, output_laws / output_laws.sum(axis=1, keepdims=True)).sum(axis=0)
         return population(sampler, counts=counts, bins=bins, confidence=confidence)
 
-    return float(np.asarray(divergence("tv")(held, drawn_from)).mean()), simulate_one_collection, truth
+    return float(np.asarray(divergence("tv")(client_laws, output_laws)).mean()), simulate_one_collection, truth
 
 
 def _client_laws_outputs_and_true_shares(
@@ -201,18 +201,18 @@ def _client_laws_outputs_and_true_shares(
     """The clients' distributions, their output distributions, and the true shares."""
     family = sampler.family
     if not isinstance(family, ContinuousFamily):
-        held = np.atleast_2d(family.as_rows(laws, "laws"))
-        return held, np.asarray(sampler.output(held)), held.mean(axis=0)
+        client_laws = np.atleast_2d(family.as_rows(laws, "laws"))
+        return client_laws, np.asarray(sampler.output(client_laws)), client_laws.mean(axis=0)
     if sampler.mixing is not None or not isinstance(sampler.carrier, CellAtoms):
         raise DiscreetError(
             f"{sampler!r} does not release tables, which examples are: they are released by cells, and by a mechanism that serves clients "
             "outside the family too (optimal or mollifier)"
         )
-    held = np.atleast_2d(as_renormalised_laws(laws, "laws", sampler.carrier.size))
-    shares = held.mean(axis=0)[line_cells_of_sampler(sampler).order]
+    client_laws = np.atleast_2d(as_renormalised_laws(laws, "laws", sampler.carrier.size))
+    shares = client_laws.mean(axis=0)[line_cells_of_sampler(sampler).order]
     return (
-        held,
-        sampler.weights_on_atoms(held) / TOTAL,
+        client_laws,
+        sampler.weights_on_atoms(client_laws) / TOTAL,
         bin_cells(sampler, clients=clients, count=bins).sum_by_bin(shares),
     )
 
@@ -220,25 +220,25 @@ def _client_laws_outputs_and_true_shares(
 def _prepare_report_collection(sampler: ReportSampler, laws: ArrayLike, clients: int, confidence: float) -> _Collection:
     """The same for reports, which have no distribution to compare with the client's."""
     check_count("clients", clients, most=MOST_REHEARSED, fix="reports are drawn one by one; rehearse with fewer")
-    held = _normalise_rows(np.atleast_2d(sampler.family.as_rows(laws, "laws")))
-    plain = ReportSampler(Simplex(sampler.family.size), privacy=sampler.privacy, blocks=sampler.blocks)
+    client_laws = _normalise_rows(np.atleast_2d(sampler.family.as_rows(laws, "laws")))
+    plain_sampler = ReportSampler(Simplex(sampler.family.size), privacy=sampler.privacy, blocks=sampler.blocks)
 
     def simulate_one_collection(rng: np.random.Generator) -> ReportedPopulation:
-        reports = _draw_clients_and_seeded_reports(plain, held, clients, rng)[1]
-        return reported_population(plain, reports=reports, confidence=confidence)
+        reports = _draw_clients_and_seeded_reports(plain_sampler, client_laws, clients, rng)[1]
+        return reported_population(plain_sampler, reports=reports, confidence=confidence)
 
-    return None, simulate_one_collection, held.mean(axis=0)
+    return None, simulate_one_collection, client_laws.mean(axis=0)
 
 
 def _draw_clients_and_seeded_reports(
-    sampler: ReportSampler, held: Floats, clients: int, rng: np.random.Generator
+    sampler: ReportSampler, client_laws: Floats, clients: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
     """How often each example is drawn as a client, and their reports, without private randomness."""
-    times = rng.multinomial(clients, np.full(len(held), 1.0 / len(held)))
-    records = np.repeat(np.arange(held.shape[1]), rng.multinomial(times, held).sum(axis=0))
+    draws = rng.multinomial(clients, np.full(len(client_laws), 1.0 / len(client_laws)))
+    records = np.repeat(np.arange(client_laws.shape[1]), rng.multinomial(draws, client_laws).sum(axis=0))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a seeded draw is not private
-        return times, sampler.release_records(records, rng=rng)
+        return draws, sampler.release_records(records, rng=rng)
 
 
 REPORTS, VALUES, ALONE = "reports", "values", "examples alone"
@@ -268,32 +268,35 @@ def compare_population_ways(
     """
     check_count("clients", clients, most=MOST_REHEARSED)
     rng = np.random.default_rng(check_count("seed", seed, least=0))
-    given = np.atleast_2d(family.as_rows(laws, "laws"))
-    if len(given) < 2:
+    rows = np.atleast_2d(family.as_rows(laws, "laws"))
+    if len(rows) < 2:
         raise DiscreetError("examples of one client cannot be halved; give records of more clients")
-    order = rng.permutation(len(given))
-    plain, public, held = Simplex(family.size), given[order[::2][:_MOST_PUBLIC]], _normalise_rows(given[order[1::2]])
-    truth, reports = held.mean(axis=0), ReportSampler(plain, epsilon=epsilon)
-    linear = LinearSampler(plain, epsilon=epsilon)
+    order = rng.permutation(len(rows))
+    simplex, public_laws = Simplex(family.size), rows[order[::2][:_MOST_PUBLIC]]
+    client_laws = _normalise_rows(rows[order[1::2]])
+    truth, report_sampler = client_laws.mean(axis=0), ReportSampler(simplex, epsilon=epsilon)
+    linear = LinearSampler(simplex, epsilon=epsilon)
     samplers: dict[str, Sampler[FiniteFamily]] = {
-        REWEIGHTED: OptimalSampler(plain, epsilon=epsilon),
-        DESIGNED: design(plain, epsilon=epsilon, clients=public).sampler,
+        REWEIGHTED: OptimalSampler(simplex, epsilon=epsilon),
+        DESIGNED: design(simplex, epsilon=epsilon, clients=public_laws).sampler,
     }
-    law_behind: dict[str, Callable[[NDArray[np.int64]], Floats]] = {
+    estimators: dict[str, Callable[[NDArray[np.int64]], Floats]] = {
         VALUES: lambda counts: population(linear, counts=counts).nearest,
-        REWEIGHTED: lambda counts: reweight_examples([(samplers[REWEIGHTED], counts)], public).law,
-        DESIGNED: lambda counts: reweight_examples([(samplers[DESIGNED], counts)], public).law,
+        REWEIGHTED: lambda counts: reweight_examples([(samplers[REWEIGHTED], counts)], public_laws).law,
+        DESIGNED: lambda counts: reweight_examples([(samplers[DESIGNED], counts)], public_laws).law,
     }
-    outputs = {name: _normalise_rows(sampler.output(held)) for name, sampler in {VALUES: linear, **samplers}.items()}
-    totals: dict[str, list[float]] = {ALONE: [_total_variation(public.mean(axis=0), truth)]}
+    outputs = {
+        name: _normalise_rows(sampler.output(client_laws)) for name, sampler in {VALUES: linear, **samplers}.items()
+    }
+    totals: dict[str, list[float]] = {ALONE: [_total_variation(public_laws.mean(axis=0), truth)]}
     for _ in range(_REPETITIONS):
-        times, reported = _draw_clients_and_seeded_reports(reports, held, clients, rng)
+        draws, reports = _draw_clients_and_seeded_reports(report_sampler, client_laws, clients, rng)
         totals.setdefault(REPORTS, []).append(
-            _total_variation(reported_population(reports, reports=reported).nearest, truth)
+            _total_variation(reported_population(report_sampler, reports=reports).nearest, truth)
         )
-        for name, released in outputs.items():
-            counts = rng.multinomial(times, released).sum(axis=0)
-            totals.setdefault(name, []).append(_total_variation(law_behind[name](counts), truth))
+        for name, output_laws in outputs.items():
+            counts = rng.multinomial(draws, output_laws).sum(axis=0)
+            totals.setdefault(name, []).append(_total_variation(estimators[name](counts), truth))
     means = {name: float(np.mean(totals[name])) for name in (REPORTS, *outputs, ALONE)}
     return [
         PopulationWay(name, total, clients * (means[REPORTS] / max(total, 1e-12)) ** 2) for name, total in means.items()
@@ -356,12 +359,12 @@ class Ways:
         """The way with the least cost for a purpose: "each", "together" or "population"."""
         if purpose not in PURPOSES:
             raise DiscreetError(f"purpose = {purpose!r} is not one of {', '.join(PURPOSES)}")
-        found = [way for way in self.ways if getattr(way, purpose) is not None]
-        if not found:
+        candidates = [way for way in self.ways if getattr(way, purpose) is not None]
+        if not candidates:
             raise DiscreetError(
                 f"nothing is known for the purpose {purpose!r}: {self.samples} samples are too many to look at together"
             )
-        return min(found, key=lambda way: round(float(getattr(way, purpose)), 9))  # the first of equal ones
+        return min(candidates, key=lambda way: round(float(getattr(way, purpose)), 9))  # the first of equal ones
 
 
 def ways_to_spend(family: Simplex, *, samples: int, epsilon: float, clients: int, examples: Any = None) -> Ways:
@@ -391,22 +394,31 @@ def ways_to_spend(family: Simplex, *, samples: int, epsilon: float, clients: int
         if examples is None
         else np.atleast_2d(family.as_rows(examples, "examples"))
     )
-    whole = OptimalSampler(family, epsilon=epsilon)
-    share = OptimalSampler(family, epsilon=whole.epsilon / count)
+    single = OptimalSampler(family, epsilon=epsilon)
+    composed = OptimalSampler(family, epsilon=single.epsilon / count)
     costs = _TotalVariations(laws, worst=examples is None)
     multisets = Multisets(family.size, count) if Multisets.can_be_listed(family.size, count) else None
-    error = _population_error_of_linear_sampler(family, whole.epsilon, clients)
-    found = [Way("single", 1, whole.epsilon, costs.mean_or_worst_of_laws(laws, whole.output(laws)), None, error)]
+    error = _population_error_of_linear_sampler(family, single.epsilon, clients)
+    ways = [Way("single", 1, single.epsilon, costs.mean_or_worst_distance(laws, single.output(laws)), None, error)]
     if multisets is not None:
         for name, around in (("joint", AROUND[0]), ("product", AROUND[1])):
-            joint = JointSampler(family, samples=count, epsilon=whole.epsilon, around=around)
-            found.append(Way(name, count, whole.epsilon, *costs.distances_of_one_and_all_joint_draws(joint), None))
-    together = None if multisets is None else costs.mean_or_worst_of_independent_draws(multisets, share.output(laws))
-    error = _population_error_of_linear_sampler(family, share.epsilon, clients * count)
-    found.append(
-        Way("composed", count, share.epsilon, costs.mean_or_worst_of_laws(laws, share.output(laws)), together, error)
+            joint = JointSampler(family, samples=count, epsilon=single.epsilon, around=around)
+            ways.append(Way(name, count, single.epsilon, *costs.distances_of_one_and_all_joint_draws(joint), None))
+    together_cost = (
+        None if multisets is None else costs.mean_or_worst_distance_of_draws(multisets, composed.output(laws))
     )
-    return Ways(count, whole.epsilon, clients, examples is None, tuple(found))
+    error = _population_error_of_linear_sampler(family, composed.epsilon, clients * count)
+    ways.append(
+        Way(
+            "composed",
+            count,
+            composed.epsilon,
+            costs.mean_or_worst_distance(laws, composed.output(laws)),
+            together_cost,
+            error,
+        )
+    )
+    return Ways(count, single.epsilon, clients, examples is None, tuple(ways))
 
 
 class _TotalVariations:
@@ -415,35 +427,35 @@ class _TotalVariations:
     def __init__(self, laws: Floats, *, worst: bool) -> None:
         self._laws, self._put = laws, (np.max if worst else np.mean)
 
-    def mean_or_worst_of_laws(self, held: Floats, released: Floats) -> float:
-        return float(self._put(np.atleast_1d(divergence("tv")(held, released))))
+    def mean_or_worst_distance(self, laws: Floats, output_laws: Floats) -> float:
+        return float(self._put(np.atleast_1d(divergence("tv")(laws, output_laws))))
 
-    def mean_or_worst_of_independent_draws(self, multisets: Multisets, released: Floats) -> float:
+    def mean_or_worst_distance_of_draws(self, multisets: Multisets, output_laws: Floats) -> float:
         """The distances for independent draws, as multisets."""
         parts = [
-            divergence("tv")(multisets.laws(self._laws[rows]), multisets.laws(released[rows]))
+            divergence("tv")(multisets.laws(self._laws[rows]), multisets.laws(output_laws[rows]))
             for rows in self._client_slices_fitting_memory(len(multisets))
         ]
         return float(self._put(np.concatenate([np.atleast_1d(part) for part in parts])))
 
     def distances_of_one_and_all_joint_draws(self, joint: JointSampler) -> tuple[float, float]:
         """The distances for one sample of a joint draw, and for all of them."""
-        each, together = [], []
+        sample_costs, draw_costs = [], []
         for rows in self._client_slices_fitting_memory(len(joint.multisets)):
-            held, released = joint.laws(self._laws[rows]), joint.output(self._laws[rows])
-            together.append(np.atleast_1d(divergence("tv")(held, released)))
-            each.append(np.atleast_1d(divergence("tv")(self._laws[rows], joint.multisets.marginals(released))))
-        return float(self._put(np.concatenate(each))), float(self._put(np.concatenate(together)))
+            laws, outputs = joint.laws(self._laws[rows]), joint.output(self._laws[rows])
+            draw_costs.append(np.atleast_1d(divergence("tv")(laws, outputs)))
+            sample_costs.append(np.atleast_1d(divergence("tv")(self._laws[rows], joint.multisets.marginals(outputs))))
+        return float(self._put(np.concatenate(sample_costs))), float(self._put(np.concatenate(draw_costs)))
 
     def _client_slices_fitting_memory(self, size: int) -> list[slice]:
-        many = max(1, _ENTRIES // size)
-        return [slice(start, start + many) for start in range(0, len(self._laws), many)]
+        step = max(1, _ENTRIES // size)
+        return [slice(start, start + step) for start in range(0, len(self._laws), step)]
 
 
 def _uniform_clients_by_outcome_count(size: int) -> Floats:
     """Clients uniform on 1, ..., k outcomes: on the simplex it does not matter which."""
-    held = np.unique(np.round(np.geomspace(1, size, _SPREADS)).astype(np.int64))
-    return np.array([(np.arange(size) < s) / s for s in held])
+    support_sizes = np.unique(np.round(np.geomspace(1, size, _SPREADS)).astype(np.int64))
+    return np.array([(np.arange(size) < s) / s for s in support_sizes])
 
 
 def _population_error_of_linear_sampler(family: FiniteFamily, epsilon: float, samples: int) -> float | None:
@@ -496,9 +508,11 @@ def rounds_cost(agreement: Agreement) -> RoundsCost | None:
         report = ReportSampler(outcomes, privacy=promise, blocks=agreement.blocks.on(terms.size))
         factor = math.sqrt(report.variance() / (rounds * single.variance()))
         return RoundsCost(rounds, agreement.privacy_of_all_rounds, factor) if factor > 1.0 else None
-    whole = terms.lower is None or terms.upper is None or terms.everybody
-    bounds = Bounds(0.0, float(terms.size)) if whole else Bounds(float(terms.lower or 0.0), float(terms.upper or 0.0))
+    serves_all = terms.lower is None or terms.upper is None or terms.everybody
+    bounds = (
+        Bounds(0.0, float(terms.size)) if serves_all else Bounds(float(terms.lower or 0.0), float(terms.upper or 0.0))
+    )
     together = agreement.privacy_of_all_rounds
-    one, each = (constants_of_box_for_privacy(notion, bounds).gamma for notion in (together, promise))
-    factor = one / (each * math.sqrt(rounds))
+    total_gamma, round_gamma = (constants_of_box_for_privacy(notion, bounds).gamma for notion in (together, promise))
+    factor = total_gamma / (round_gamma * math.sqrt(rounds))
     return RoundsCost(rounds, together, factor) if factor > 1.0 else None

@@ -119,11 +119,15 @@ class SurveyColumns(Mapping[str, Domain]):
         self._domains: dict[str, Domain] = {}
         self.strides: dict[str, int] = {}
         self.size = 1
-        for name, given in columns.items():
+        for name, declaration in columns.items():
             check_kind("a name in columns", name, str, "pass the name of a column")
             if "\0" in name:
                 raise DiscreetError(f"columns: {name!r} holds a zero character, which no column has")
-            domain = given.domain if isinstance(given, (Number, Dates)) else as_domain(given, f"columns[{name!r}]")
+            domain = (
+                declaration.domain
+                if isinstance(declaration, (Number, Dates))
+                else as_domain(declaration, f"columns[{name!r}]")
+            )
             self._domains[name], self.strides[name] = domain, self.size
             self.size *= domain.size
         if self.size > LARGEST_ROWS:
@@ -173,8 +177,8 @@ class SurveyColumns(Mapping[str, Domain]):
 
     def unit_of_column(self, name: str) -> str:
         """The unit of a number; empty where there is none."""
-        given = self._given[name]
-        return given.unit if isinstance(given, Number) else ""
+        declaration = self._given[name]
+        return declaration.unit if isinstance(declaration, Number) else ""
 
     def encode(self, table: Any) -> Integers:
         """The number of each row of a table.
@@ -202,12 +206,12 @@ class SurveyColumns(Mapping[str, Domain]):
                     f"column {name!r} is masked or has several dimensions; pass one plain value for each row"
                 )
             try:
-                found = domain.numbers(values).astype(np.int64) * self.strides[name]
+                offsets = domain.numbers(values).astype(np.int64) * self.strides[name]
             except DiscreetError as error:
                 raise DiscreetError(f"column {name!r}: {error}") from None
-            if rows is not None and len(found) != len(rows):
-                raise DiscreetError(f"column {name!r} has {len(found):,} rows, the columns before it {len(rows):,}")
-            rows = found if rows is None else rows + found
+            if rows is not None and len(offsets) != len(rows):
+                raise DiscreetError(f"column {name!r} has {len(offsets):,} rows, the columns before it {len(rows):,}")
+            rows = offsets if rows is None else rows + offsets
         assert rows is not None
         return rows
 
@@ -220,32 +224,36 @@ class SurveyColumns(Mapping[str, Domain]):
         Returns:
             An array of int64.
         """
-        rows, known = np.zeros(len(records), dtype=np.int64), np.ones(len(records), dtype=np.bool_)
+        rows, valid = np.zeros(len(records), dtype=np.int64), np.ones(len(records), dtype=np.bool_)
         for name, domain in self._domains.items():
             values = [record.get(name) if isinstance(record, Mapping) else None for record in records]
             if isinstance(self._given[name], Dates):
                 values = [_date_as_text(value) for value in values]
             if isinstance(domain, CellDomain):
-                found = domain.find_cells(np.clip(records_as_floats_or_nan(values), domain.edges[0], domain.edges[-1]))
+                outcomes = domain.find_cells(
+                    np.clip(records_as_floats_or_nan(values), domain.edges[0], domain.edges[-1])
+                )
             else:
-                found = domain.find_numbers(whole_floats_as_integers(values) if isinstance(domain, Numbers) else values)
-            known &= found >= 0
-            rows += np.maximum(found, 0) * self.strides[name]
-        return np.where(known, rows, -1)
+                outcomes = domain.find_numbers(
+                    whole_floats_as_integers(values) if isinstance(domain, Numbers) else values
+                )
+            valid &= outcomes >= 0
+            rows += np.maximum(outcomes, 0) * self.strides[name]
+        return np.where(valid, rows, -1)
 
     def require_row_numbers(self, rows: Any) -> Integers:
         """The numbers of rows as int64; other values are an error."""
         try:
-            given = np.asarray(rows)
+            numbers = np.asarray(rows)
         except ValueError:  # of lists of different lengths
-            given = np.zeros((0, 0))
-        if given.ndim == 1 and not given.size:
+            numbers = np.zeros((0, 0))
+        if numbers.ndim == 1 and not numbers.size:
             return np.zeros(0, dtype=np.int64)
-        if given.ndim != 1 or given.dtype.kind not in "iu" or not 0 <= given.min() <= given.max() < self.size:
+        if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or not 0 <= numbers.min() <= numbers.max() < self.size:
             raise DiscreetError(
                 f"rows are not whole numbers from 0 to {self.size - 1:,}; SurveyColumns.encode gives them"
             )
-        return given.astype(np.int64)
+        return numbers.astype(np.int64)
 
     def column_outcomes_of_rows(self, rows: Integers, name: str) -> Integers:
         """The outcome number of one column in each row."""
@@ -253,17 +261,17 @@ class SurveyColumns(Mapping[str, Domain]):
 
     def project_rows(self, rows: Integers, names: Sequence[str]) -> Integers:
         """The number of each row in some of the columns alone, the last of them counting fastest (as numpy orders an array)."""
-        found = np.zeros(len(rows), dtype=np.int64)
+        outcomes = np.zeros(len(rows), dtype=np.int64)
         for name in names:
-            found = found * self._domains[name].size + self.column_outcomes_of_rows(rows, name)
-        return found
+            outcomes = outcomes * self._domains[name].size + self.column_outcomes_of_rows(rows, name)
+        return outcomes
 
 
 def _refuse_too_many_days(columns: Mapping[str, Any]) -> None:
     """Raise an error for columns of dates that are too many, before any day is listed."""
     rows = 1
-    for given in columns.values():
-        rows *= given.size if isinstance(given, Dates) else 1
+    for declaration in columns.values():
+        rows *= declaration.size if isinstance(declaration, Dates) else 1
         if rows > LARGEST_ROWS:
             raise DiscreetError(
                 "the columns of dates have more than 2^62 different rows; ask fewer of them, or coarser ones"
@@ -271,9 +279,11 @@ def _refuse_too_many_days(columns: Mapping[str, Any]) -> None:
 
 
 def _date_as_text(value: Any) -> Any:
-    """A date as text; a time that is not midnight, or of a time zone, keeps its time, and is no day."""
+    """A date as text, None if it is missing. A time that is not midnight, or of a time zone, keeps its time, and is no day."""
     if isinstance(value, np.datetime64):
         return str(value.astype("M8[D]")) if value == value.astype("M8[D]") else None
+    if isinstance(value, datetime.datetime) and value != value:  # NaT of pandas
+        return None
     if isinstance(value, datetime.datetime) and value.tzinfo is None and value.time() == datetime.time():
         return value.date().isoformat()
     return value.isoformat() if isinstance(value, datetime.date) else value
@@ -281,11 +291,15 @@ def _date_as_text(value: Any) -> Any:
 
 def _column_as_terms(columns: SurveyColumns, name: str) -> dict[str, Any]:
     """A column in a survey file."""
-    given = columns.column_declaration(name)
-    if isinstance(given, Number):
-        return {"low": given.low, "high": given.high, **({"unit": given.unit} if given.unit else {})}
-    if isinstance(given, Dates):
-        return {"first": str(given.first), "last": str(given.last)}
+    declaration = columns.column_declaration(name)
+    if isinstance(declaration, Number):
+        return {
+            "low": declaration.low,
+            "high": declaration.high,
+            **({"unit": declaration.unit} if declaration.unit else {}),
+        }
+    if isinstance(declaration, Dates):
+        return {"first": str(declaration.first), "last": str(declaration.last)}
     domain = columns[name]
     if isinstance(domain, Labels):
         return {"labels": list(domain.labels)}
@@ -302,12 +316,12 @@ def _require_label_list(labels: Any) -> list[Any]:
 
 
 _FIELDS: dict[frozenset[str], Any] = {
-    frozenset({"labels"}): lambda each: _require_label_list(each["labels"]),
-    frozenset({"size"}): lambda each: check_count("size", each["size"]),
-    frozenset({"low", "high"}): lambda each: Number(each["low"], each["high"]),
-    frozenset({"low", "high", "unit"}): lambda each: Number(each["low"], each["high"], each["unit"]),
-    frozenset({"low", "high", "cells"}): lambda each: Interval(each["low"], each["high"], cells=each["cells"]),
-    frozenset({"first", "last"}): lambda each: Dates(each["first"], each["last"]),
+    frozenset({"labels"}): lambda terms: _require_label_list(terms["labels"]),
+    frozenset({"size"}): lambda terms: check_count("size", terms["size"]),
+    frozenset({"low", "high"}): lambda terms: Number(terms["low"], terms["high"]),
+    frozenset({"low", "high", "unit"}): lambda terms: Number(terms["low"], terms["high"], terms["unit"]),
+    frozenset({"low", "high", "cells"}): lambda terms: Interval(terms["low"], terms["high"], cells=terms["cells"]),
+    frozenset({"first", "last"}): lambda terms: Dates(terms["first"], terms["last"]),
 }
 
 
@@ -316,7 +330,7 @@ def survey_columns_from_terms(terms: Any, where: str = "columns") -> SurveyColum
     if not isinstance(terms, dict):
         raise DiscreetError(f"{where} is not a JSON object with a column for each name")
     return SurveyColumns(
-        {name: _column_declaration_from_terms(f"{where}[{name!r}]", each) for name, each in terms.items()}
+        {name: _column_declaration_from_terms(f"{where}[{name!r}]", column) for name, column in terms.items()}
     )
 
 
@@ -345,7 +359,7 @@ class JointColumns:
         """How many outcomes the columns have together."""
         return math.prod(columns.column_sizes(self.columns))
 
-    def draw_outcomes(self, columns: SurveyColumns, rows: Integers, below: Uniform) -> Integers:
+    def draw_outcomes(self, columns: SurveyColumns, rows: Integers, draw_below: Uniform) -> Integers:
         """The outcome of each row."""
         return columns.project_rows(rows, self.columns)
 
@@ -365,7 +379,7 @@ class NumberCell:
         """How many cells there are."""
         return self.count
 
-    def draw_outcomes(self, columns: SurveyColumns, rows: Integers, below: Uniform) -> Integers:
+    def draw_outcomes(self, columns: SurveyColumns, rows: Integers, draw_below: Uniform) -> Integers:
         """The cell of each row."""
         return columns.column_outcomes_of_rows(rows, self.column) * self.count // columns[self.column].size
 
@@ -387,21 +401,21 @@ class NumberPoint:
 
     def _points_below_excesses_and_step(self, columns: SurveyColumns, rows: Integers) -> tuple[Integers, Integers, int]:
         """The point below the middle of each row's cell, how far the middle is beyond it, and the distance of points."""
-        whole = 2 * columns[self.column].size
-        beyond = (2 * columns.column_outcomes_of_rows(rows, self.column) + 1) * (self.points - 1)
-        return beyond // whole, beyond % whole, whole
+        step = 2 * columns[self.column].size
+        excesses = (2 * columns.column_outcomes_of_rows(rows, self.column) + 1) * (self.points - 1)
+        return excesses // step, excesses % step, step
 
-    def draw_outcomes(self, columns: SurveyColumns, rows: Integers, below: Uniform) -> Integers:
+    def draw_outcomes(self, columns: SurveyColumns, rows: Integers, draw_below: Uniform) -> Integers:
         """A point next to each row's number: the upper one with the probability that makes the mean right."""
-        lower, beyond, whole = self._points_below_excesses_and_step(columns, rows)
-        return lower + (below(whole, len(rows)) < beyond)
+        lower, excesses, step = self._points_below_excesses_and_step(columns, rows)
+        return lower + (draw_below(step, len(rows)) < excesses)
 
     def outcome_probabilities(self, columns: SurveyColumns, row: int) -> dict[int, Fraction]:
         """The two points next to a row's number, and their probabilities."""
-        lower, beyond, whole = (
-            int(np.ravel(each)[0]) for each in self._points_below_excesses_and_step(columns, np.array([row]))
+        lower, excess, step = (
+            int(np.ravel(number)[0]) for number in self._points_below_excesses_and_step(columns, np.array([row]))
         )
-        upper = Fraction(beyond, whole)
+        upper = Fraction(excess, step)
         return {lower: 1 - upper, lower + 1: upper} if upper else {lower: Fraction(1)}
 
 

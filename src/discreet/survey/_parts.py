@@ -88,8 +88,8 @@ _SEEN = {frozenset({"columns"}), frozenset({"column", "cells"}), frozenset({"col
 
 def columns_in_survey_order(columns: SurveyColumns, names: Sequence[str]) -> Columns:
     """Names in the order of the survey's columns."""
-    chosen = set(names)
-    return tuple(name for name in columns if name in chosen)
+    name_set = set(names)
+    return tuple(name for name in columns if name in name_set)
 
 
 def column_subsets(names: Columns) -> list[Columns]:
@@ -109,11 +109,11 @@ class Marginals:
     def __init__(self, columns: SurveyColumns, tables: Sequence[Columns], noises: Sequence[float]) -> None:
         self._columns = columns
         self.effects = sorted(set(chain.from_iterable(map(column_subsets, tables))))
-        self.places = places = {effect: place for place, effect in enumerate(self.effects)}
+        self.places = indices = {effect: index for index, effect in enumerate(self.effects)}
         self._seen = np.zeros((len(tables), len(self.effects)))
-        for number, (names, noise) in enumerate(zip(tables, noises, strict=True)):
+        for table, (names, noise) in enumerate(zip(tables, noises, strict=True)):
             for effect in column_subsets(names):
-                self._seen[number, places[effect]] = 1.0 / (
+                self._seen[table, indices[effect]] = 1.0 / (
                     noise * self._number_of_outcomes_outside_effect(names, effect)
                 )
 
@@ -127,20 +127,20 @@ class Marginals:
 
     def table_weights_in_effects(self, amounts: ArrayLike) -> Floats:
         """How much each table counts in each effect, (tables, effects); 0 where nobody was asked."""
-        seen = np.asarray(amounts, dtype=np.float64)[:, None] * self._seen
-        total = seen.sum(axis=0)
-        return np.asarray(seen / np.where(total > 0.0, total, 1.0))
+        information = np.asarray(amounts, dtype=np.float64)[:, None] * self._seen
+        total = information.sum(axis=0)
+        return np.asarray(information / np.where(total > 0.0, total, 1.0))
 
     def cell_variance_per_effect(self, names: Columns) -> Floats:
         """The mean variance of a cell of a table for a unit variance of each effect that is seen."""
-        cells, found = math.prod(self._columns.column_sizes(names)), np.zeros(len(self.effects))
+        cells, variances = math.prod(self._columns.column_sizes(names)), np.zeros(len(self.effects))
         for effect in column_subsets(names):
             if effect in self.places:
                 dimension = math.prod(size - 1 for size in self._columns.column_sizes(effect))
-                found[self.places[effect]] = dimension / (
+                variances[self.places[effect]] = dimension / (
                     self._number_of_outcomes_outside_effect(names, effect) * cells
                 )
-        return found
+        return variances
 
     def cell_variance(self, names: Columns, amounts: ArrayLike) -> float:
         """The mean variance of a cell of the least-squares table; infinite where an effect is not seen."""
@@ -153,23 +153,22 @@ class Marginals:
     def best_table_shares_and_variance(self, start: Floats, demands: Floats) -> tuple[Floats, float]:
         """The shares of the tables with the smallest sum of demands over precisions, and this sum."""
         shares, needed = start / start.sum(), demands > 0.0
-        seen, wanted = self._seen[:, needed].copy(), demands[needed]
-        across = seen.T.copy()
-        for _ in range(
-            _STEPS
-        ):  # sums along the first axis: unlike matrix products, they have one order on every machine
-            precisions = (seen * shares[:, None]).sum(axis=0)
-            shares = shares * np.sqrt((across * (wanted / np.square(precisions))[:, None]).sum(axis=0))
+        information, weights = self._seen[:, needed].copy(), demands[needed]
+        transposed = information.T.copy()
+        # Sums along the first axis have one order on every machine, unlike matrix products.
+        for _ in range(_STEPS):
+            precisions = (information * shares[:, None]).sum(axis=0)
+            shares = shares * np.sqrt((transposed * (weights / np.square(precisions))[:, None]).sum(axis=0))
             shares /= shares.sum()
-        return shares, float((wanted / (seen * shares[:, None]).sum(axis=0)).sum())
+        return shares, float((weights / (information * shares[:, None]).sum(axis=0)).sum())
 
     def which_tables_are_needed(self, shares: Floats, demands: Floats) -> NDArray[np.bool_]:
         """Which tables are asked of many clients, or needed to see an effect that is in demand."""
         large = np.asarray(shares >= _SELDOM * shares.max())
         for effect in np.flatnonzero(demands > 0.0):
-            sees = self._seen[:, effect] > 0.0
-            if not (large & sees).any():
-                large[np.where(sees, shares, -1.0).argmax()] = True
+            informative = self._seen[:, effect] > 0.0
+            if not (large & informative).any():
+                large[np.where(informative, shares, -1.0).argmax()] = True
         return large
 
 
@@ -180,15 +179,19 @@ def asks_for_table(question: SurveyQuestion) -> bool:
 
 def choose_best_parts(questions: Sequence[SurveyQuestion], columns: SurveyColumns, bound: Fraction) -> tuple[Part, ...]:
     """What clients are asked, and how often: the reports with the smallest variance for each question, by the best coin."""
-    strategies = [choose_strategy(question, place, columns, bound) for place, question in enumerate(questions)]
-    room = LARGEST_REPORT - sum(part.reserved_report_number_count for strategy in strategies for part in strategy.parts)
-    chances, wider = choose_question_shares_and_wider_tables(questions, strategies, columns, bound, room)
-    chosen = [
+    strategies = [choose_strategy(question, index, columns, bound) for index, question in enumerate(questions)]
+    capacity = LARGEST_REPORT - sum(
+        part.reserved_report_number_count for strategy in strategies for part in strategy.parts
+    )
+    chances, wider_parts = choose_question_shares_and_wider_tables(questions, strategies, columns, bound, capacity)
+    question_parts = [
         replace(part, share=part.share * chance)
         for strategy, chance in zip(strategies, chances, strict=True)
         for part in strategy.parts
     ]
-    return tuple(replace(part, share=part.share_in_whole_units / SHARE_UNITS) for part in (*chosen, *wider))
+    return tuple(
+        replace(part, share=part.share_in_whole_units / SHARE_UNITS) for part in (*question_parts, *wider_parts)
+    )
 
 
 def choose_question_shares_and_wider_tables(
@@ -196,66 +199,80 @@ def choose_question_shares_and_wider_tables(
     strategies: Sequence[Strategy],
     columns: SurveyColumns,
     bound: Fraction,
-    room: int,
+    capacity: int,
 ) -> tuple[list[float], list[Part]]:
-    """The share of clients for each question, and parts for wider tables; `room`: for the numbers of their reports."""
+    """The share of clients for each question, and parts for wider tables; `capacity`: how many report numbers they may take."""
     roots = [
         math.sqrt(max(strategy.variance * question.weight, 1e-12))
         for question, strategy in zip(questions, strategies, strict=True)
     ]
-    alone = [root / sum(roots) for root in roots]  # the best shares if no answer helps another
-    places = [place for place, question in enumerate(questions) if asks_for_table(question)]
-    asked = [columns_in_survey_order(columns, questions[place].columns) for place in places]
-    blocks = [part.blocks for place in places for part in strategies[place].parts]
-    wider = _blocks_of_tables_no_question_names(columns, asked, bound) if room >= _MOST_TABLES * _LARGEST_WIDER else {}
-    if len(set(chain.from_iterable(asked))) == sum(map(len, asked)) and not wider:
-        return alone, []
-    tables, families = [*asked, *wider], [*blocks, *wider.values()]
-    start = np.append([alone[place] for place in places], np.full(len(wider), 1.0 / max(len(wider), 1)))
-    start[: len(places)] /= start[: len(places)].sum()
-    demanded = [(names, questions[place].weight) for place, names in zip(places, asked, strict=True)]
-    kept, shares, loss = list(range(len(tables))), start / start.sum(), 0.0
+    separate_shares = [root / sum(roots) for root in roots]  # the best shares if no answer helps another
+    table_questions = [index for index, question in enumerate(questions) if asks_for_table(question)]
+    question_tables = [columns_in_survey_order(columns, questions[index].columns) for index in table_questions]
+    blocks = [part.blocks for index in table_questions for part in strategies[index].parts]
+    wider_tables = (
+        _blocks_of_tables_no_question_names(columns, question_tables, bound)
+        if capacity >= _MOST_TABLES * _LARGEST_WIDER
+        else {}
+    )
+    if len(set(chain.from_iterable(question_tables))) == sum(map(len, question_tables)) and not wider_tables:
+        return separate_shares, []
+    tables, families = [*question_tables, *wider_tables], [*blocks, *wider_tables.values()]
+    start = np.append(
+        [separate_shares[index] for index in table_questions],
+        np.full(len(wider_tables), 1.0 / max(len(wider_tables), 1)),
+    )
+    start[: len(table_questions)] /= start[: len(table_questions)].sum()
+    weighted_tables = [
+        (names, questions[index].weight) for index, names in zip(table_questions, question_tables, strict=True)
+    ]
+    remaining, shares, loss = list(range(len(tables))), start / start.sum(), 0.0
     for _ in range(2):  # again on the tables that are left
-        noises = [variance_per_direction(families[number], float(bound)) for number in kept]
-        marginals = Marginals(columns, [tables[number] for number in kept], noises)
-        demands = np.sum([weight * marginals.cell_variance_per_effect(names) for names, weight in demanded], axis=0)
+        noises = [variance_per_direction(families[number], float(bound)) for number in remaining]
+        marginals = Marginals(columns, [tables[number] for number in remaining], noises)
+        demands = np.sum(
+            [weight * marginals.cell_variance_per_effect(names) for names, weight in weighted_tables], axis=0
+        )
         shares, loss = marginals.best_table_shares_and_variance(shares, demands)
-        large = marginals.which_tables_are_needed(shares, demands)
-        kept, shares = [number for number, stays in zip(kept, large, strict=True) if stays], shares[large]
+        needed = marginals.which_tables_are_needed(shares, demands)
+        remaining, shares = (
+            [number for number, is_needed in zip(remaining, needed, strict=True) if is_needed],
+            shares[needed],
+        )
     shares = np.round(shares / shares.sum() * _ROUNDING) / _ROUNDING
-    of_table = dict(zip(kept, shares.tolist(), strict=True))
-    rest = [place for place in range(len(questions)) if place not in places]
-    total = [math.sqrt(loss), *(roots[place] for place in rest)]
+    share_by_table = dict(zip(remaining, shares.tolist(), strict=True))
+    others = [index for index in range(len(questions)) if index not in table_questions]
+    root_losses = [math.sqrt(loss), *(roots[index] for index in others)]
     chances = [0.0] * len(questions)
-    for place, root in zip(rest, total[1:], strict=True):
-        chances[place] = root / sum(total)
-    for number, place in enumerate(places):
-        chances[place] = of_table.get(number, 0.0) * total[0] / sum(total)
+    for index, root in zip(others, root_losses[1:], strict=True):
+        chances[index] = root / sum(root_losses)
+    for number, index in enumerate(table_questions):
+        chances[index] = share_by_table.get(number, 0.0) * root_losses[0] / sum(root_losses)
     parts = [
-        Part(NO_QUESTION, JointColumns(tables[number]), families[number], share * total[0] / sum(total))
-        for number, share in of_table.items()
-        if number >= len(places)
+        Part(NO_QUESTION, JointColumns(tables[number]), families[number], share * root_losses[0] / sum(root_losses))
+        for number, share in share_by_table.items()
+        if number >= len(table_questions)
     ]
     return chances, parts
 
 
 def _blocks_of_tables_no_question_names(
-    columns: SurveyColumns, asked: Sequence[Columns], bound: Fraction
+    columns: SurveyColumns, question_tables: Sequence[Columns], bound: Fraction
 ) -> dict[Columns, BlockFamily]:
     """Tables of at most three columns of the questions that none of them names, and their blocks."""
-    names = columns_in_survey_order(columns, list(chain.from_iterable(asked)))
-    found: dict[Columns, BlockFamily] = {}
+    names = columns_in_survey_order(columns, list(chain.from_iterable(question_tables)))
+    blocks_by_table: dict[Columns, BlockFamily] = {}
     for size in range(2, LARGEST_TOGETHER + 1):
-        if len(asked) + len(found) + math.comb(len(names), size) > _MOST_TABLES:
+        if len(question_tables) + len(blocks_by_table) + math.comb(len(names), size) > _MOST_TABLES:
             break
         for table in combinations(names, size):
             cells = math.prod(columns.column_sizes(table))
-            if table in asked or not 2 <= cells <= _most_cells_of_wider_table(bound):
+            if table in question_tables or not 2 <= cells <= _most_cells_of_wider_table(bound):
                 continue
             blocks = _best_blocks_cached(cells, bound)
             if blocks.largest_report < _LARGEST_WIDER:
-                found[table] = blocks
-    return found
+                blocks_by_table[table] = blocks
+    return blocks_by_table
 
 
 def _most_cells_of_wider_table(bound: Fraction) -> int:
@@ -289,7 +306,7 @@ def _blocks_as_terms(blocks: Blocks) -> dict[str, Any]:
     if isinstance(blocks, Windows):
         return {"w": blocks.width}
     if isinstance(blocks, WeightedBlocks):  # numbers of copies as texts: JSON has no whole numbers of 62 bits
-        return {**blocks.terms, "copies": [f"{often:x}" for often in blocks.copies]}
+        return {**blocks.terms, "copies": [f"{count:x}" for count in blocks.copies]}
     return blocks.parameters
 
 
@@ -299,10 +316,11 @@ def survey_parts_from_terms(
     """The parts of these terms, if they answer the questions; an error names the first wrong field."""
     if not isinstance(terms, list) or not 0 < len(terms) <= _MOST_PARTS:
         raise DiscreetError(f"{where} is not a list of 1 to {_MOST_PARTS:,} parts")
-    found = tuple(
-        _part_from_terms(each, len(questions), columns, f"{where}[{place}]") for place, each in enumerate(terms)
+    parts = tuple(
+        _part_from_terms(part_terms, len(questions), columns, f"{where}[{index}]")
+        for index, part_terms in enumerate(terms)
     )
-    return require_parts_that_answer_questions(found, questions, columns, where)
+    return require_parts_that_answer_questions(parts, questions, columns, where)
 
 
 def require_parts_that_answer_questions(
@@ -313,28 +331,32 @@ def require_parts_that_answer_questions(
         raise DiscreetError(
             f"{where} is not a list of parts; leave it out, and those with the smallest variance are taken"
         )
-    found = tuple(parts)
-    for place, part in enumerate(found):
-        _refuse_unfit_part(part, questions, columns, f"{where}[{place}]")
+    survey_parts = tuple(parts)
+    for index, part in enumerate(survey_parts):
+        _refuse_unfit_part(part, questions, columns, f"{where}[{index}]")
     if (
-        sum(part.blocks.size * (part.blocks.width + 1) for part in found if isinstance(part.blocks, RankedSubsets))
+        sum(
+            part.blocks.size * (part.blocks.width + 1)
+            for part in survey_parts
+            if isinstance(part.blocks, RankedSubsets)
+        )
         > _MOST_RANKED
     ):
         raise DiscreetError(
             f"{where}: subsets by their ranks on so many outcomes take too much memory; use affine blocks"
         )
-    for place, question in enumerate(questions):
-        own = [part for part in found if part.question == place]
-        if not own:
-            raise DiscreetError(f"{where}: no part answers question {place}, {question.title}")
-        if not _do_parts_answer_question(question, own):
-            raise DiscreetError(f"{where}: the parts of question {place} do not answer it, {question.title}")
-    order = [len(questions) if part.question == NO_QUESTION else part.question for part in found]
+    for index, question in enumerate(questions):
+        question_parts = [part for part in survey_parts if part.question == index]
+        if not question_parts:
+            raise DiscreetError(f"{where}: no part answers question {index}, {question.title}")
+        if not _do_parts_answer_question(question, question_parts):
+            raise DiscreetError(f"{where}: the parts of question {index} do not answer it, {question.title}")
+    order = [len(questions) if part.question == NO_QUESTION else part.question for part in survey_parts]
     if order != sorted(order):
         raise DiscreetError(
             f"{where} are not in the order of the questions, with those that no question names at the end"
         )
-    return found
+    return survey_parts
 
 
 def _refuse_unfit_part(part: Part, questions: Sequence[SurveyQuestion], columns: SurveyColumns, where: str) -> None:
@@ -347,9 +369,9 @@ def _refuse_unfit_part(part: Part, questions: Sequence[SurveyQuestion], columns:
         )
     if part.question != NO_QUESTION:
         return
-    asked = {name for question in questions if asks_for_table(question) for name in question.columns}
-    table = isinstance(part.projection, JointColumns) and isinstance(part.blocks, BlockFamily)
-    if not table or not 2 <= len(names) <= LARGEST_TOGETHER or not asked >= set(names):
+    share_columns = {name for question in questions if asks_for_table(question) for name in question.columns}
+    is_table = isinstance(part.projection, JointColumns) and isinstance(part.blocks, BlockFamily)
+    if not is_table or not 2 <= len(names) <= LARGEST_TOGETHER or not share_columns >= set(names):
         raise DiscreetError(
             f"{where}: a part without a question is a table of two or three columns whose shares are asked"
         )
@@ -404,11 +426,11 @@ def _weighted_blocks_from_terms(terms: dict[str, Any], size: int, where: str) ->
     if size > MOST_OUTCOMES:
         raise DiscreetError(f"{where}: weighted blocks are for {MOST_OUTCOMES} outcomes at most")
     copies = terms.get("copies")
-    if not isinstance(copies, list) or not all(isinstance(each, str) and _COPIES.fullmatch(each) for each in copies):
+    if not isinstance(copies, list) or not all(isinstance(count, str) and _COPIES.fullmatch(count) for count in copies):
         raise DiscreetError(f"{where}.copies is not a list of hexadecimal texts such as '3f'")
-    listed = {name: value for name, value in terms.items() if name != "kind"}
+    fields = {name: value for name, value in terms.items() if name != "kind"}
     try:
-        return WeightedBlocks.from_terms(size, {**listed, "copies": [int(each, 16) for each in copies]})
+        return WeightedBlocks.from_terms(size, {**fields, "copies": [int(count, 16) for count in copies]})
     except DiscreetError as error:
         raise DiscreetError(f"{where}: {error}") from None
 
@@ -418,14 +440,21 @@ def _do_parts_answer_question(question: SurveyQuestion, parts: Sequence[Part]) -
     projections = [part.projection for part in parts]
     match question:
         case MeanQuestion():
-            return all(isinstance(each, NumberPoint) and each.column == question.columns[0] for each in projections)
+            return all(
+                isinstance(projection, NumberPoint) and projection.column == question.columns[0]
+                for projection in projections
+            )
         case QuantileQuestion():
-            counts = [each.count for each in projections if isinstance(each, NumberCell)]
+            counts = [projection.count for projection in projections if isinstance(projection, NumberCell)]
             base = next((prime for prime in (2, 3, 5, 7) if counts and counts[-1] % prime == 0), 0)
             levels = {base**level for level in range(1, 64)} if base else set()
             return (
                 len(counts) == len(parts)
-                and all(each.column == question.columns[0] for each in projections if isinstance(each, NumberCell))
+                and all(
+                    projection.column == question.columns[0]
+                    for projection in projections
+                    if isinstance(projection, NumberCell)
+                )
                 and counts == sorted(set(counts))
                 and set(counts) <= levels
                 and counts[-1] <= LARGEST_TREE

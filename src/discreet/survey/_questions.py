@@ -57,8 +57,8 @@ class SurveyQuestion:
     @property
     def terms(self) -> dict[str, Any]:
         """The question in a survey file."""
-        said: dict[str, Any] = {self.kind: list(self.columns) if len(self.columns) > 1 else self.columns[0]}
-        return said if self.weight == 1.0 else {**said, "weight": self.weight}
+        terms: dict[str, Any] = {self.kind: list(self.columns) if len(self.columns) > 1 else self.columns[0]}
+        return terms if self.weight == 1.0 else {**terms, "weight": self.weight}
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,11 @@ class HistogramQuestion(NumberQuestion):
 
     def refuse_unfit_columns(self, columns: SurveyColumns) -> None:
         super().refuse_unfit_columns(columns)
-        read = columns[self.columns[0]].size
-        if self.cells > read:
-            raise DiscreetError(f"histogram: cells = {self.cells:,}, but {self.columns[0]!r} is read to {read:,} cells")
+        resolution = columns[self.columns[0]].size
+        if self.cells > resolution:
+            raise DiscreetError(
+                f"histogram: cells = {self.cells:,}, but {self.columns[0]!r} is read to {resolution:,} cells"
+            )
 
     @property
     def terms(self) -> dict[str, Any]:
@@ -147,8 +149,8 @@ class LinearQuestion(ShareQuestion):
     def refuse_unfit_columns(self, columns: SurveyColumns) -> None:
         super().refuse_unfit_columns(columns)
         outcomes = int(np.prod(columns.column_sizes(self.columns)))
-        good = self.matrix.ndim == 2 and len(self.matrix) and self.matrix.shape[1] == outcomes
-        if not good or not (np.abs(self.matrix) <= _LARGEST_ENTRY).all():
+        fits = self.matrix.ndim == 2 and len(self.matrix) and self.matrix.shape[1] == outcomes
+        if not fits or not (np.abs(self.matrix) <= _LARGEST_ENTRY).all():
             raise DiscreetError(
                 f"linear: matrix has shape {self.matrix.shape}; it has one number of at most 1e100 for each of {outcomes:,} "
                 f"outcomes of {' x '.join(self.columns)} in every row"
@@ -158,7 +160,7 @@ class LinearQuestion(ShareQuestion):
         return isinstance(other, LinearQuestion) and self.terms == other.terms
 
     def __hash__(self) -> int:
-        return hash((self.columns, self.weight, self.matrix.tobytes()))
+        return hash((self.columns, self.weight, (self.matrix + 0.0).tobytes()))  # -0.0 + 0.0 = 0.0
 
     @property
     def terms(self) -> dict[str, Any]:
@@ -250,11 +252,17 @@ def linear(matrix: Any, *columns: str, weight: float = 1.0) -> LinearQuestion:
         DiscreetError: for a matrix that is no table of numbers, names that are no texts, or a weight that is not from 1e-6 to 1e6.
     """
     try:
-        given = np.atleast_2d(np.array(matrix, dtype=np.float64))  # a copy, which nobody changes
-        given.flags.writeable = False
+        if getattr(matrix, "dtype", None) is None or matrix.dtype.kind not in "biuf":
+            entries = np.array(matrix, dtype=object)
+            if any(isinstance(entry, (str, bytes, bool, np.bool_)) for entry in entries.flat):
+                raise ValueError
+        rows = np.atleast_2d(np.array(matrix, dtype=np.float64))  # a copy, which nobody changes
+        rows.flags.writeable = False
     except (TypeError, ValueError, OverflowError):
-        raise DiscreetError("matrix is not a table of numbers; pass a list of rows") from None
-    return LinearQuestion(_require_column_names(columns), weight, given)
+        raise DiscreetError(
+            "matrix is not a table of numbers; pass a list of rows of numbers, or an array of numbers or truth values"
+        ) from None
+    return LinearQuestion(_require_column_names(columns), weight, rows)
 
 
 def _require_column_names(columns: Sequence[str]) -> tuple[str, ...]:
@@ -269,38 +277,38 @@ def survey_questions_from_terms(terms: Any, where: str = "questions") -> list[Su
     """The questions of a survey file or an agreement."""
     if not isinstance(terms, list):
         raise DiscreetError(f"{where} is not a list of questions")
-    return [_question_from_terms(each, f"{where}[{place}]") for place, each in enumerate(terms)]
+    return [_question_from_terms(question, f"{where}[{index}]") for index, question in enumerate(terms)]
 
 
 def _linear_sums_from_terms(terms: Any) -> list[Any]:
     """A list of rows of numbers, or one row; numpy alone would take texts and booleans for numbers."""
     rows = terms if isinstance(terms, list) and all(isinstance(row, list) for row in terms) else [terms]
     for row in rows:
-        if not isinstance(row, list) or not all(type(each) in (int, float) for each in row):
+        if not isinstance(row, list) or not all(type(entry) in (int, float) for entry in row):
             raise DiscreetError("matrix is not a list of rows of numbers, one number for each outcome")
     return rows
 
 
-def _question_from_terms(terms: Any, place: str) -> SurveyQuestion:
+def _question_from_terms(terms: Any, where: str) -> SurveyQuestion:
     """A question of a survey file; errors name its place."""
-    options = {"shares": (), "histogram": ("cells",), "mean": (), "quantiles": ("at",), "linear": ("matrix",)}
+    fields_by_kind = {"shares": (), "histogram": ("cells",), "mean": (), "quantiles": ("at",), "linear": ("matrix",)}
     if not isinstance(terms, dict):
-        raise DiscreetError(f'{place} is not a question; write {{"shares": "column"}}')
-    kinds = [name for name in terms if name in options]
+        raise DiscreetError(f'{where} is not a question; write {{"shares": "column"}}')
+    kinds = [name for name in terms if name in fields_by_kind]
     if len(kinds) != 1:
-        raise DiscreetError(f"{place} names {len(kinds)} of {', '.join(options)}; name one of them")
+        raise DiscreetError(f"{where} names {len(kinds)} of {', '.join(fields_by_kind)}; name one of them")
     (kind,) = kinds
-    given, others = terms[kind], {name: value for name, value in terms.items() if name != kind}
-    for name in others:
-        if name not in (*options[kind], "weight"):
-            raise DiscreetError(f"{place} has a field {name!r} that {kind} does not know")
-    columns = list(given) if isinstance(given, (list, tuple)) else [given]
+    names, options = terms[kind], {name: value for name, value in terms.items() if name != kind}
+    for name in options:
+        if name not in (*fields_by_kind[kind], "weight"):
+            raise DiscreetError(f"{where} has a field {name!r} that {kind} does not know")
+    columns = list(names) if isinstance(names, (list, tuple)) else [names]
     try:
         match kind:
             case "shares":
-                return shares(*columns, **others)
+                return shares(*columns, **options)
             case "linear":
-                return linear(_linear_sums_from_terms(others.pop("matrix", None)), *columns, **others)
+                return linear(_linear_sums_from_terms(options.pop("matrix", None)), *columns, **options)
         if len(columns) != 1:
             raise DiscreetError(f"{kind} is about one column")
         number_questions: dict[str, Callable[..., SurveyQuestion]] = {
@@ -308,9 +316,9 @@ def _question_from_terms(terms: Any, place: str) -> SurveyQuestion:
             "mean": mean,
             "quantiles": quantiles,
         }
-        return number_questions[kind](columns[0], **others)
+        return number_questions[kind](columns[0], **options)
     except DiscreetError as error:
-        raise DiscreetError(f"{place}: {error}") from None
+        raise DiscreetError(f"{where}: {error}") from None
 
 
 @final
@@ -340,7 +348,7 @@ class Survey:
         self.questions = tuple(questions)
 
     def __repr__(self) -> str:
-        return f"<Survey of {', '.join(self.columns)}: {'; '.join(each.title for each in self.questions)}>"
+        return f"<Survey of {', '.join(self.columns)}: {'; '.join(question.title for question in self.questions)}>"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Survey) and self._content_as_json == other._content_as_json
@@ -355,7 +363,7 @@ class Survey:
             columns: Any = list(self.columns.terms.items())
         except DiscreetError:  # of a domain that no file states
             columns = repr(self.columns)
-        return json.dumps([columns, [each.terms for each in self.questions]], sort_keys=True, default=repr)
+        return json.dumps([columns, [question.terms for question in self.questions]], sort_keys=True, default=repr)
 
     @property
     def terms(self) -> dict[str, Any]:

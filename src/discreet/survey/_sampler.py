@@ -126,8 +126,8 @@ class SurveySampler:
     def strategies(self) -> tuple[Strategy, ...]:
         """How each question is answered, with its variance."""
         return tuple(
-            strategy_of_parts(question, [part for part in self.parts if part.question == place], self._bound)
-            for place, question in enumerate(self.survey.questions)
+            strategy_of_parts(question, [part for part in self.parts if part.question == index], self._bound)
+            for index, question in enumerate(self.survey.questions)
         )
 
     @property
@@ -167,8 +167,8 @@ class SurveySampler:
     @cached_property
     def uniform_weight(self) -> int:
         """Of 2^62 words, how many give a report that has nothing to do with the client, on average over the parts."""
-        asked = zip(self.exact_shares, self.uniform_weights, strict=True)
-        return int(sum((share * weight for share, weight in asked), Fraction(0)))
+        pairs = zip(self.exact_shares, self.uniform_weights, strict=True)
+        return int(sum((share * weight for share, weight in pairs), Fraction(0)))
 
     @property
     def largest(self) -> int:
@@ -184,8 +184,8 @@ class SurveySampler:
         Returns:
             A probability.
         """
-        asked = zip(self.parts, self.exact_shares, strict=True)
-        return float(sum(share for part, share in asked if part.question == place))
+        pairs = zip(self.parts, self.exact_shares, strict=True)
+        return float(sum(share for part, share in pairs if part.question == place))
 
     def variance(self, place: int) -> float:
         """n times the variance of a question's answer, with the shares of clients that are asked it, or a table that tells its shares.
@@ -267,11 +267,11 @@ class SurveySampler:
         Raises:
             DiscreetError: for a client without rows, and numbers that are no rows.
         """
-        held = self.survey.columns.require_row_numbers(rows)
-        if not held.size:
+        client_rows = self.survey.columns.require_row_numbers(rows)
+        if not client_rows.size:
             raise DiscreetError("the client has no rows; leave it out")
         randomness = entropy_or_seeded_randomness(rng)
-        return int(self._draw_reports(held[draw_integers_below(randomness, len(held), 1)], randomness)[0])
+        return int(self._draw_reports(client_rows[draw_integers_below(randomness, len(client_rows), 1)], randomness)[0])
 
     def release_number(self, rows: ArrayLike) -> int:
         """One report of one client, by the same steps whatever it holds: the time it takes does not tell what they decided.
@@ -287,18 +287,19 @@ class SurveySampler:
         Raises:
             DiscreetError: for numbers that are no rows, before anything is drawn.
         """
-        held, randomness = self.survey.columns.require_row_numbers(rows), entropy_or_seeded_randomness(None)
-        known = held if held.size else np.zeros(1, dtype=np.int64)
-        place = bisect_right(self._share_ends, int(randomness.integers(1)[0]))
-        part = self.parts[place]
-        own = int(randomness.integers(1)[0]) >= self.uniform_weights[place] and held.size > 0
-        below = partial(draw_integers_below, randomness)
-        row = known[below(len(known), 1)]
+        client_rows, randomness = self.survey.columns.require_row_numbers(rows), entropy_or_seeded_randomness(None)
+        candidates = client_rows if client_rows.size else np.zeros(1, dtype=np.int64)
+        index = bisect_right(self._share_ends, int(randomness.integers(1)[0]))
+        part = self.parts[index]
+        informative = int(randomness.integers(1)[0]) >= self.uniform_weights[index] and client_rows.size > 0
+        draw_below = partial(draw_integers_below, randomness)
+        row = candidates[draw_below(len(candidates), 1)]
         holding = part.blocks.reports_holding_outcomes(
-            part.projection.draw_outcomes(self.survey.columns, row, below), below(part.blocks.blocks_per_point, 1)
+            part.projection.draw_outcomes(self.survey.columns, row, draw_below),
+            draw_below(part.blocks.blocks_per_point, 1),
         )
-        uniform = part.blocks.reports_of_ranks(below(part.blocks.block_count, 1))
-        return self._offsets[place] + int(np.where(own, holding, uniform)[0])
+        uniform = part.blocks.reports_of_ranks(draw_below(part.blocks.block_count, 1))
+        return self._offsets[index] + int(np.where(informative, holding, uniform)[0])
 
     def release_keyed(self, key: RunKey, client: int | str, rows: Sequence[int], counts: Sequence[int]) -> int:
         """The report of one client as a function of a secret run key and its data: the same key and data give the same report.
@@ -320,35 +321,39 @@ class SurveySampler:
             DiscreetError: for numbers that are no rows and counts that are none.
         """
         check_kind("key", key, RunKey, "secret.run_key(...) makes one")
-        held = check_list("rows", rows, "pass the numbers of the rows that the client holds")
-        given = [check_count("row", row, least=0, most=self.survey.columns.size - 1) for row in held]
-        often = [
+        row_list = check_list("rows", rows, "pass the numbers of the rows that the client holds")
+        row_numbers = [check_count("row", row, least=0, most=self.survey.columns.size - 1) for row in row_list]
+        row_counts = [
             check_count("count", count, least=0)
             for count in check_list("counts", counts, "pass how often it holds each")
         ]
-        if len(given) != len(often):
-            raise DiscreetError(f"there are {len(given)} rows and {len(often)} counts; give one count for each row")
-        law = integer_law_of_counts(given, often)
+        if len(row_numbers) != len(row_counts):
+            raise DiscreetError(
+                f"there are {len(row_numbers)} rows and {len(row_counts)} counts; give one count for each row"
+            )
+        law = integer_law_of_counts(row_numbers, row_counts)
         if not require_drawable_record_total(sum(law.values())):
             raise DiscreetError("the client has no rows; leave it out")
-        return self._draw_keyed_report(key, client_message(client, given, often), list(law), list(law.values()))
+        return self._draw_keyed_report(
+            key, client_message(client, row_numbers, row_counts), list(law), list(law.values())
+        )
 
-    def _draw_keyed_report(self, key: RunKey, message: bytes, rows: list[int], numbers: list[int]) -> int:
+    def _draw_keyed_report(self, key: RunKey, message: bytes, rows: list[int], weights: list[int]) -> int:
         """One report from the words of a client; without rows a uniform one."""
-        words, total = keyed_word_stream(key, self.context + message), require_drawable_record_total(sum(numbers))
-        place = bisect_right(self._share_ends, next(words))
-        part = self.parts[place]
-        if next(words) < self.uniform_weights[place] or not total:
+        words, total = keyed_word_stream(key, self.context + message), require_drawable_record_total(sum(weights))
+        index = bisect_right(self._share_ends, next(words))
+        part = self.parts[index]
+        if next(words) < self.uniform_weights[index] or not total:
             rank = np.array([next_integer_below(words, part.blocks.block_count)])
-            return self._offsets[place] + int(part.blocks.reports_of_ranks(rank)[0])
-        row = np.array([rows[bisect_right(list(accumulate(numbers)), next_integer_below(words, total))]])
+            return self._offsets[index] + int(part.blocks.reports_of_ranks(rank)[0])
+        row = np.array([rows[bisect_right(list(accumulate(weights)), next_integer_below(words, total))]])
 
         def draw_keyed_integers_below(bound: int, count: int) -> Integers:
             return np.array([next_integer_below(words, bound) for _ in range(count)])
 
         outcome = part.projection.draw_outcomes(self.survey.columns, row, draw_keyed_integers_below)
         rank = draw_keyed_integers_below(part.blocks.blocks_per_point, 1)
-        return self._offsets[place] + int(part.blocks.reports_holding_outcomes(outcome, rank)[0])
+        return self._offsets[index] + int(part.blocks.reports_holding_outcomes(outcome, rank)[0])
 
     def release_messages(
         self, key: RunKey, messages: list[bytes], laws: Sequence[tuple[NDArray[np.uint64], NDArray[np.uint64]]]
@@ -367,16 +372,16 @@ class SurveySampler:
         """
         words = keyed_word_rows(key, [self.context + message for message in messages])
         rows, states = np.zeros(len(laws), dtype=np.int64), np.zeros(len(laws), dtype=np.int8)
-        for client, (held, numbers) in enumerate(laws):
-            total = require_drawable_record_total(int(numbers.sum(dtype=np.uint64)))
+        for client, (client_rows, weights) in enumerate(laws):
+            total = require_drawable_record_total(int(weights.sum(dtype=np.uint64)))
             if total:
                 word = int(words[client, _ROW_WORD])
                 states[client] = ROW_DRAWN if word < (TOTAL // total) * total else DRAW_ANEW
-                rows[client] = held[np.searchsorted(np.cumsum(numbers), word % total, side="right")]
-        reports, again = self.release_words(words, rows, states)
-        for client in np.flatnonzero(again).tolist():
-            held, numbers = laws[client]
-            reports[client] = self._draw_keyed_report(key, messages[client], held.tolist(), numbers.tolist())
+                rows[client] = client_rows[np.searchsorted(np.cumsum(weights), word % total, side="right")]
+        reports, undecided = self.release_words(words, rows, states)
+        for client in np.flatnonzero(undecided).tolist():
+            client_rows, weights = laws[client]
+            reports[client] = self._draw_keyed_report(key, messages[client], client_rows.tolist(), weights.tolist())
         return reports
 
     def release_words(
@@ -392,38 +397,42 @@ class SurveySampler:
         Returns:
             The reports, and for which clients the words do not suffice.
         """
-        asked = np.searchsorted(np.array(self._share_ends[:-1], dtype=np.int64), words[:, 0], side="right")
-        reports, again = np.empty(len(words), dtype=np.uint64), np.zeros(len(words), dtype=np.bool_)
-        for place, part in enumerate(self.parts):
-            here = np.flatnonzero(asked == place)
-            own = (words[here, 1] >= self.uniform_weights[place]) & (states[here] > 0)
-            mine, others = here[own], here[~own]
-            again[mine] = states[mine] == DRAW_ANEW
-            uniform, chosen = (
-                _WordReader(words, others, again, _ROW_WORD),
-                _WordReader(words, mine, again, _ROW_WORD + 1),
+        part_indices = np.searchsorted(np.array(self._share_ends[:-1], dtype=np.int64), words[:, 0], side="right")
+        reports, undecided = np.empty(len(words), dtype=np.uint64), np.zeros(len(words), dtype=np.bool_)
+        for index, part in enumerate(self.parts):
+            clients = np.flatnonzero(part_indices == index)
+            informative = (words[clients, 1] >= self.uniform_weights[index]) & (states[clients] > 0)
+            informed, uninformed = clients[informative], clients[~informative]
+            undecided[informed] = states[informed] == DRAW_ANEW
+            uniform_words, informed_words = (
+                _WordReader(words, uninformed, undecided, _ROW_WORD),
+                _WordReader(words, informed, undecided, _ROW_WORD + 1),
             )
-            found = part.blocks.reports_of_ranks(uniform.draw_integers_below(part.blocks.block_count, len(others)))
-            reports[others] = found + np.uint64(self._offsets[place])
-            outcomes = part.projection.draw_outcomes(self.survey.columns, rows[mine], chosen.draw_integers_below)
-            found = part.blocks.reports_holding_outcomes(
-                outcomes, chosen.draw_integers_below(part.blocks.blocks_per_point, len(mine))
+            block_reports = part.blocks.reports_of_ranks(
+                uniform_words.draw_integers_below(part.blocks.block_count, len(uninformed))
             )
-            reports[mine] = found + np.uint64(self._offsets[place])
-        return reports, again
+            reports[uninformed] = block_reports + np.uint64(self._offsets[index])
+            outcomes = part.projection.draw_outcomes(
+                self.survey.columns, rows[informed], informed_words.draw_integers_below
+            )
+            block_reports = part.blocks.reports_holding_outcomes(
+                outcomes, informed_words.draw_integers_below(part.blocks.blocks_per_point, len(informed))
+            )
+            reports[informed] = block_reports + np.uint64(self._offsets[index])
+        return reports, undecided
 
     def _draw_reports(self, rows: Integers, randomness: Randomness) -> Reports:
-        asked = np.searchsorted(
+        part_indices = np.searchsorted(
             np.array(self._share_ends[:-1], dtype=np.int64), randomness.integers(len(rows)), side="right"
         )
         reports = np.empty(len(rows), dtype=np.uint64)
-        for place, part in enumerate(self.parts):
-            mine = np.flatnonzero(asked == place)
+        for index, part in enumerate(self.parts):
+            clients = np.flatnonzero(part_indices == index)
             outcomes = part.projection.draw_outcomes(
-                self.survey.columns, rows[mine], partial(draw_integers_below, randomness)
+                self.survey.columns, rows[clients], partial(draw_integers_below, randomness)
             )
-            found = draw_reports(part.blocks, self.uniform_weights[place], outcomes, randomness)
-            reports[mine] = found + np.uint64(self._offsets[place])
+            block_reports = draw_reports(part.blocks, self.uniform_weights[index], outcomes, randomness)
+            reports[clients] = block_reports + np.uint64(self._offsets[index])
         return reports
 
     def split(self, reports: ArrayLike) -> list[Reports]:
@@ -438,9 +447,9 @@ class SurveySampler:
         Raises:
             DiscreetError: for numbers that are no reports of this survey.
         """
-        given = self.check_reports(reports)
-        asked = self._part_place_of_each_report(given)
-        return [given[asked == place] - np.uint64(self._offsets[place]) for place in range(len(self.parts))]
+        numbers = self.check_reports(reports)
+        part_indices = self._part_indices_of_reports(numbers)
+        return [numbers[part_indices == index] - np.uint64(self._offsets[index]) for index in range(len(self.parts))]
 
     def are_reports(self, reports: Reports) -> NDArray[np.bool_]:
         """Whether each number is a report of this survey.
@@ -451,13 +460,13 @@ class SurveySampler:
         Returns:
             An array of truth values.
         """
-        asked, good = self._part_place_of_each_report(reports), np.zeros(len(reports), dtype=np.bool_)
-        for place, part in enumerate(self.parts):
-            own = asked == place
-            good[own] = part.blocks.are_valid_reports(reports[own] - np.uint64(self._offsets[place]))
-        return good
+        part_indices, valid = self._part_indices_of_reports(reports), np.zeros(len(reports), dtype=np.bool_)
+        for index, part in enumerate(self.parts):
+            members = part_indices == index
+            valid[members] = part.blocks.are_valid_reports(reports[members] - np.uint64(self._offsets[index]))
+        return valid
 
-    def _part_place_of_each_report(self, reports: Reports) -> Integers:
+    def _part_indices_of_reports(self, reports: Reports) -> Integers:
         """The place of the part whose numbers each lies in; past the last part, how many there are."""
         limits = np.array([end - 1 for end in self._offsets[1:]], dtype=np.uint64)  # the last number of each part
         return np.searchsorted(limits, reports, side="left")
@@ -474,14 +483,14 @@ class SurveySampler:
         Raises:
             DiscreetError: for numbers that are no reports of this survey.
         """
-        found = require_report_numbers(reports, "a survey's report is a whole number")
-        if found.ndim > 1:
-            raise DiscreetError(f"reports has shape {found.shape}; pass one report of each client, in one dimension")
-        given = found.ravel()
-        good = self.are_reports(given)
-        if not good.all():
-            raise DiscreetError(f"{int(given[~good][0])} is no report of this survey")
-        return given
+        numbers = require_report_numbers(reports, "a survey's report is a whole number")
+        if numbers.ndim > 1:
+            raise DiscreetError(f"reports has shape {numbers.shape}; pass one report of each client, in one dimension")
+        flat = numbers.ravel()
+        valid = self.are_reports(flat)
+        if not valid.all():
+            raise DiscreetError(f"{int(flat[~valid][0])} is no report of this survey")
+        return flat
 
     def part_of(self, report: int) -> int:
         """The place of the part that a report is about.
@@ -502,10 +511,10 @@ class SurveySampler:
         count = sum(part.blocks.distinct_report_count for part in self.parts)
         if count > LARGEST_OUTPUT:
             raise DiscreetError(f"there are {count:,} reports; they are listed up to {LARGEST_OUTPUT:,}")
-        listed = (
+        report_arrays = (
             part.blocks.all_reports() + np.uint64(start) for part, start in zip(self.parts, self._offsets, strict=False)
         )
-        return np.concatenate(list(listed))
+        return np.concatenate(list(report_arrays))
 
     def report_classes(self, rows: tuple[int, int]) -> list[ReportClass]:
         """All reports, in classes that two clients do not tell apart, with the exact chances of each class.
@@ -518,9 +527,9 @@ class SurveySampler:
         """
         betas = (Fraction(weight, TOTAL) for weight in self.uniform_weights)
         return [
-            each
+            report_class
             for part, share, beta in zip(self.parts, self.exact_shares, betas, strict=True)
-            for each in part.report_classes(self.survey.columns, rows, share, beta)
+            for report_class in part.report_classes(self.survey.columns, rows, share, beta)
         ]
 
     def probability(self, report: int, row: int) -> Fraction:
@@ -536,20 +545,20 @@ class SurveySampler:
         Raises:
             DiscreetError: for what is no report or no row.
         """
-        place, number = self.part_of(report), int(self.survey.columns.require_row_numbers([row])[0])
-        part, beta = self.parts[place], Fraction(self.uniform_weights[place], TOTAL)
-        own = np.array([int(report) - self._offsets[place]], dtype=np.uint64)
+        index, number = self.part_of(report), int(self.survey.columns.require_row_numbers([row])[0])
+        part, beta = self.parts[index], Fraction(self.uniform_weights[index], TOTAL)
+        block_report = np.array([int(report) - self._offsets[index]], dtype=np.uint64)
         law = part.projection.outcome_probabilities(self.survey.columns, number)
-        inside = part.chance_of_outcome_in_report(own, law)
-        drawn = beta / part.blocks.block_count + (1 - beta) * inside / part.blocks.blocks_per_point
-        return self.exact_shares[place] * drawn * int(part.blocks.rank_counts_of_reports(own)[0])
+        held_chance = part.chance_of_outcome_in_report(block_report, law)
+        chance = beta / part.blocks.block_count + (1 - beta) * held_chance / part.blocks.blocks_per_point
+        return self.exact_shares[index] * chance * int(part.blocks.rank_counts_of_reports(block_report)[0])
 
 
 class _WordReader:
     """The words of some clients, one after the other; notes for which of them a word has to be drawn anew."""
 
-    def __init__(self, words: Integers, clients: Integers, again: NDArray[np.bool_], first: int) -> None:
-        self._words, self._clients, self._again, self._next = words, clients, again, first
+    def __init__(self, words: Integers, clients: Integers, undecided: NDArray[np.bool_], first: int) -> None:
+        self._words, self._clients, self._again, self._next = words, clients, undecided, first
 
     def draw_integers_below(self, bound: int, count: int) -> Integers:
         """The next word of each client, uniform below a bound."""

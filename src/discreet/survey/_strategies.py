@@ -59,6 +59,7 @@ from discreet.survey._weighted_blocks import (
     MOST_ENTRIES,
     MOST_OUTCOMES,
     WeightedBlocks,
+    centred_rows,
     optimise_blocks,
     sum_variance_lower_bound,
 )
@@ -125,8 +126,8 @@ class Windows:
 
     def holds(self, reports: Reports, outcomes: Integers) -> NDArray[np.bool_]:
         """Whether each report holds each point; arrays are broadcast."""
-        ahead = reports.astype(np.int64) - outcomes
-        return np.asarray((ahead >= 0) & (ahead < self.width))
+        offsets = reports.astype(np.int64) - outcomes
+        return np.asarray((offsets >= 0) & (offsets < self.width))
 
     def unbiased_report_values(self, beta: float) -> Floats:
         """The unbiased value of u in [0, 1] that each report stands for, where a share beta of reports is uniform."""
@@ -138,10 +139,10 @@ class Windows:
         beta = self.block_count / (self.block_count + (growth - 1.0) * self.width)
         squares = np.square(self.unbiased_report_values(beta))
         uniform = squares.mean()
-        own = np.convolve(squares, np.full(self.width, 1.0 / self.width), mode="valid")  # at each point
-        place = np.linspace(0.0, 1.0, _STEPS + 1)
-        moment = beta * uniform + (1.0 - beta) * np.interp(place, np.linspace(0.0, 1.0, self.size), own)
-        return np.asarray(moment - np.square(place))
+        window_means = np.convolve(squares, np.full(self.width, 1.0 / self.width), mode="valid")  # at each point
+        positions = np.linspace(0.0, 1.0, _STEPS + 1)
+        moment = beta * uniform + (1.0 - beta) * np.interp(positions, np.linspace(0.0, 1.0, self.size), window_means)
+        return np.asarray(moment - np.square(positions))
 
 
 @dataclass(frozen=True)
@@ -191,35 +192,37 @@ class Part:
         self, columns: SurveyColumns, rows: Sequence[int], share: Fraction, beta: Fraction
     ) -> list[ReportClass]:
         """Its reports in classes that two clients with these rows do not tell apart; `share`: asked it, `beta`: uniform."""
-        least, own = share * beta / self.blocks.block_count, share * (1 - beta) / self.blocks.blocks_per_point
+        least, extra = share * beta / self.blocks.block_count, share * (1 - beta) / self.blocks.blocks_per_point
         counts = self._report_counts_by_holding_chances(
             [self.projection.outcome_probabilities(columns, row) for row in rows]
         )
         return [
-            ReportClass(tuple(many * (least + own * inside) for inside in held), many * least, many * (least + own))
-            for held, many in counts.items()
+            ReportClass(
+                tuple(count * (least + extra * chance) for chance in chances), count * least, count * (least + extra)
+            )
+            for chances, count in counts.items()
         ]
 
     def _report_counts_by_holding_chances(self, laws: Sequence[dict[int, Fraction]]) -> dict[tuple[Fraction, ...], int]:
         """How many reports hold the outcomes of two clients with these laws, by the two probabilities that they do."""
-        blocks, found = self.blocks, dict[tuple[Fraction, ...], int]()
+        blocks, counts = self.blocks, dict[tuple[Fraction, ...], int]()
         if isinstance(blocks, BlockFamily):  # so many that they are counted, not listed; outcomes are certain
             (first,), (second,) = laws
-            both = blocks.blocks_per_point if first == second else blocks.blocks_per_pair
-            alone = blocks.blocks_per_point - both
-            one, none = Fraction(1), Fraction(0)
-            found = {
-                (one, one): both,
-                (one, none): alone,
-                (none, one): alone,
-                (none, none): blocks.block_count - both - 2 * alone,
+            pair_count = blocks.blocks_per_point if first == second else blocks.blocks_per_pair
+            single_count = blocks.blocks_per_point - pair_count
+            one, zero = Fraction(1), Fraction(0)
+            counts = {
+                (one, one): pair_count,
+                (one, zero): single_count,
+                (zero, one): single_count,
+                (zero, zero): blocks.block_count - pair_count - 2 * single_count,
             }
         else:
             for report in blocks.all_reports():
-                given = np.array([report], dtype=np.uint64)
-                held = tuple(self.chance_of_outcome_in_report(given, law) for law in laws)
-                found[held] = found.get(held, 0) + int(blocks.rank_counts_of_reports(given)[0])
-        return {held: many for held, many in found.items() if many}
+                report_array = np.array([report], dtype=np.uint64)
+                chances = tuple(self.chance_of_outcome_in_report(report_array, law) for law in laws)
+                counts[chances] = counts.get(chances, 0) + int(blocks.rank_counts_of_reports(report_array)[0])
+        return {chances: count for chances, count in counts.items() if count}
 
 
 @dataclass(frozen=True)
@@ -236,29 +239,29 @@ class Strategy:
     variance: float
 
 
-def choose_strategy(question: SurveyQuestion, place: int, columns: SurveyColumns, bound: Fraction) -> Strategy:
+def choose_strategy(question: SurveyQuestion, index: int, columns: SurveyColumns, bound: Fraction) -> Strategy:
     """The reports with the smallest variance for a question, at a rational bound of e^epsilon."""
     match question:
         case MeanQuestion():
-            return _strategy_for_mean(question.columns[0], place, float(bound))
+            return _strategy_for_mean(question.columns[0], index, float(bound))
         case QuantileQuestion():
-            return _strategy_for_quantiles(question.columns[0], place, bound, columns[question.columns[0]].size)
+            return _strategy_for_quantiles(question.columns[0], index, bound, columns[question.columns[0]].size)
         case HistogramQuestion():
             cells = NumberCell(question.columns[0], question.cells)
-            return _strategy_for_shares(cells, place, columns, bound)
+            return _strategy_for_shares(cells, index, columns, bound)
         case LinearQuestion():
-            return _strategy_for_sums(question, place, columns, bound)
+            return _strategy_for_sums(question, index, columns, bound)
         case ShareQuestion():
-            return _strategy_for_shares(JointColumns(question.columns), place, columns, bound)
+            return _strategy_for_shares(JointColumns(question.columns), index, columns, bound)
     raise DiscreetError(f"questions holds {question!r}, which is no question; shares(...) makes one")
 
 
 def best_blocks_for_size(size: int, bound: Fraction) -> BlockFamily:
     """The best blocks on so many outcomes whose numbers leave room for those of other questions."""
-    found = choose_blocks(size, bound)
-    if isinstance(found, MaskedSubsets) and size > _LARGEST_MASK:
-        return RankedSubsets(size, found.width)
-    return found
+    blocks = choose_blocks(size, bound)
+    if isinstance(blocks, MaskedSubsets) and size > _LARGEST_MASK:
+        return RankedSubsets(size, blocks.width)
+    return blocks
 
 
 def share_variance(blocks: BlockFamily, growth: float) -> float:
@@ -267,31 +270,30 @@ def share_variance(blocks: BlockFamily, growth: float) -> float:
 
 
 def _strategy_for_shares(
-    projection: JointColumns | NumberCell, place: int, columns: SurveyColumns, bound: Fraction
+    projection: JointColumns | NumberCell, index: int, columns: SurveyColumns, bound: Fraction
 ) -> Strategy:
     blocks = best_blocks_for_size(projection.outcome_count(columns), bound)
-    return Strategy((Part(place, projection, blocks, 1.0),), share_variance(blocks, float(bound)))
+    return Strategy((Part(index, projection, blocks, 1.0),), share_variance(blocks, float(bound)))
 
 
-def _strategy_for_sums(question: LinearQuestion, place: int, columns: SurveyColumns, bound: Fraction) -> Strategy:
+def _strategy_for_sums(question: LinearQuestion, index: int, columns: SurveyColumns, bound: Fraction) -> Strategy:
     """Blocks of one width, or those that are optimised for the sums: if their mean variance is less, and the largest no more."""
     projection, matrix = JointColumns(question.columns), question.matrix
     size = projection.outcome_count(columns)
     blocks = best_blocks_for_size(size, bound)
-    present = _sum_variances(matrix, blocks, float(bound))
+    variances = _sum_variances(matrix, blocks, float(bound))
     if size <= MOST_OUTCOMES and matrix.size <= MOST_ENTRIES:
-        enough = _BETTER * float(present.mean())
-        if sum_variance_lower_bound(matrix, float(bound - 1)) < enough:
-            found = optimise_blocks(matrix, bound)
-            if found.mean < enough and found.largest <= present.max():
-                return Strategy((Part(place, projection, found.blocks, 1.0),), found.largest)
-    return Strategy((Part(place, projection, blocks, 1.0),), float(present.max()))
+        threshold = _BETTER * float(variances.mean())
+        if sum_variance_lower_bound(matrix, float(bound - 1)) < threshold:
+            optimised = optimise_blocks(matrix, bound)
+            if optimised.mean < threshold and optimised.largest <= variances.max():
+                return Strategy((Part(index, projection, optimised.blocks, 1.0),), optimised.largest)
+    return Strategy((Part(index, projection, blocks, 1.0),), float(variances.max()))
 
 
 def _sum_variances(matrix: Floats, blocks: BlockFamily, growth: float) -> Floats:
     """n times the variance of each sum of shares in the uniform population: a constant in all entries of a row has no noise."""
-    centred = matrix - matrix.mean(axis=1, keepdims=True)
-    return np.asarray(np.square(centred).sum(axis=1) * variance_per_direction(blocks, growth))
+    return np.asarray(np.square(centred_rows(matrix)).sum(axis=1) * variance_per_direction(blocks, growth))
 
 
 @lru_cache(maxsize=256)
@@ -300,21 +302,21 @@ def choose_windows_and_share_for_mean(growth: float) -> tuple[Windows, float, fl
     ends = Windows(2, 1).value_variances(growth)
     best = Windows(2, 1), 1.0, float(ends.max())
     mixes = np.arange(_STEPS // 4 + 1) / (_STEPS // 4)
-    for numbers in (3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 40, 48, _MOST_NUMBERS):
-        for width in range(1, numbers - 1):
-            windows = Windows(numbers - width + 1, width)
+    for report_count in (3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 40, 48, _MOST_NUMBERS):
+        for width in range(1, report_count - 1):
+            windows = Windows(report_count - width + 1, width)
             worst = (np.outer(mixes, windows.value_variances(growth)) + np.outer(1.0 - mixes, ends)).max(axis=1)
-            place = int(worst.argmin())
-            if worst[place] < best[2] and mixes[place] > _LEAST_SHARE:
-                best = windows, float(mixes[place]), float(worst[place])
+            index = int(worst.argmin())
+            if worst[index] < best[2] and mixes[index] > _LEAST_SHARE:
+                best = windows, float(mixes[index]), float(worst[index])
     return best
 
 
-def _strategy_for_mean(column: str, place: int, growth: float) -> Strategy:
+def _strategy_for_mean(column: str, index: int, growth: float) -> Strategy:
     windows, share, variance = choose_windows_and_share_for_mean(growth)
-    parts = [Part(place, NumberPoint(column, windows.size), windows, share)]
+    parts = [Part(index, NumberPoint(column, windows.size), windows, share)]
     if share < 1.0:
-        parts.append(Part(place, NumberPoint(column, 2), Windows(2, 1), 1.0 - share))
+        parts.append(Part(index, NumberPoint(column, 2), Windows(2, 1), 1.0 - share))
     return Strategy(tuple(parts), variance)
 
 
@@ -348,14 +350,14 @@ class Tree:
     @cached_property
     def variance_cost_by_depth(self) -> Floats:
         """c_j: the mean variance of the distribution function for a unit variance of the cells in the directions of each depth."""
-        found, middles = [], np.arange(self.cell_count, 0, -1)  # (T'T)[x, y] = K - max(x, y) for prefix sums T
+        totals, tails = [], np.arange(self.cell_count, 0, -1)  # (T'T)[x, y] = K - max(x, y) for prefix sums T
         for depth in range(self.depth + 1):
             nodes = self.node_count(depth)
-            wide = self.cell_count // nodes
-            largest = middles.reshape(nodes, wide)
-            inside = (largest * (2 * np.arange(wide) + 1)).sum()  # sum of K - max(x, y) over pairs of one node
-            found.append(inside / wide)
-        return np.asarray(np.diff(found) / self.cell_count)
+            width = self.cell_count // nodes
+            largest = tails.reshape(nodes, width)
+            pair_sum = (largest * (2 * np.arange(width) + 1)).sum()  # sum of K - max(x, y) over pairs of one node
+            totals.append(pair_sum / width)
+        return np.asarray(np.diff(totals) / self.cell_count)
 
     def precision_by_depth(self, amounts: Floats) -> Floats:
         """lambda_j for amounts pi_l/v_l."""
@@ -378,23 +380,23 @@ class Tree:
 
 def _candidate_trees(size: int) -> list[Tree]:
     """The trees whose cells are unions of so many; a smaller one where all are too fine."""
-    found = [Tree(*each) for each in _TREES if Tree(*each).cell_count <= size]
-    return found or [Tree(2, size.bit_length() - 1)]
+    trees = [Tree(*shape) for shape in _TREES if Tree(*shape).cell_count <= size]
+    return trees or [Tree(2, size.bit_length() - 1)]
 
 
-def _strategy_for_quantiles(column: str, place: int, bound: Fraction, size: int) -> Strategy:
+def _strategy_for_quantiles(column: str, index: int, bound: Fraction, size: int) -> Strategy:
     best: Strategy | None = None
     for tree in _candidate_trees(size):
         levels = range(1, tree.depth + 1)
         blocks = [best_blocks_for_size(tree.node_count(level), bound) for level in levels]
         shares, variance = tree.best_level_shares_and_variance(
-            np.array([variance_per_direction(each, float(bound)) for each in blocks])
+            np.array([variance_per_direction(level_blocks, float(bound)) for level_blocks in blocks])
         )
         if best is None or variance < best.variance:
-            asked = zip(levels, blocks, shares.tolist(), strict=True)
+            level_choices = zip(levels, blocks, shares.tolist(), strict=True)
             parts = (
-                Part(place, NumberCell(column, tree.node_count(level)), each, share)
-                for level, each, share in asked
+                Part(index, NumberCell(column, tree.node_count(level)), level_blocks, share)
+                for level, level_blocks, share in level_choices
                 if share
             )
             best = Strategy(tuple(parts), variance)
@@ -410,24 +412,26 @@ def variance_per_direction(blocks: Blocks, growth: float) -> float:
 
 def strategy_of_parts(question: SurveyQuestion, parts: Sequence[Part], bound: Fraction) -> Strategy:
     """The strategy that some parts are, with its variance; shares are those of the clients that are asked the question."""
-    whole, growth = sum(part.share for part in parts), float(bound)
-    alone = tuple(replace(part, share=part.share / whole) for part in parts)
-    blocks = alone[0].blocks
+    total, growth = sum(part.share for part in parts), float(bound)
+    scaled_parts = tuple(replace(part, share=part.share / total) for part in parts)
+    blocks = scaled_parts[0].blocks
     if isinstance(question, QuantileQuestion):
-        return Strategy(alone, _distribution_function_variance(alone, growth))
+        return Strategy(scaled_parts, _distribution_function_variance(scaled_parts, growth))
     if isinstance(blocks, Windows):
-        mixed = sum(
-            part.share * part.blocks.value_variances(growth) for part in alone if isinstance(part.blocks, Windows)
+        variances = sum(
+            part.share * part.blocks.value_variances(growth)
+            for part in scaled_parts
+            if isinstance(part.blocks, Windows)
         )
-        return Strategy(alone, float(np.max(mixed)))
+        return Strategy(scaled_parts, float(np.max(variances)))
     if isinstance(question, LinearQuestion):
         if isinstance(blocks, WeightedBlocks):
             return Strategy(
-                alone, float(blocks.sum_variances_per_client_if_uniform(question.matrix, growth - 1.0).max())
+                scaled_parts, float(blocks.sum_variances_per_client_if_uniform(question.matrix, growth - 1.0).max())
             )
-        return Strategy(alone, float(_sum_variances(question.matrix, blocks, growth).max()))
+        return Strategy(scaled_parts, float(_sum_variances(question.matrix, blocks, growth).max()))
     assert isinstance(blocks, BlockFamily)
-    return Strategy(alone, share_variance(blocks, growth))
+    return Strategy(scaled_parts, share_variance(blocks, growth))
 
 
 def _distribution_function_variance(parts: Sequence[Part], growth: float) -> float:

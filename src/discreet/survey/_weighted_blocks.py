@@ -56,6 +56,7 @@ numbers decide about privacy.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -118,11 +119,13 @@ class WeightedBlocks:
             raise DiscreetError(f"blocks are not increasing masks from 1 to 2^{self.size} - 1; list each block once")
         if len(self.copies) != len(self.masks) or min(self.copies) < 1:
             raise DiscreetError(f"there are {len(self.masks)} blocks; give a whole number of copies from 1 on for each")
-        listed = list(zip(self.masks, self.copies, strict=True))
-        held = [sum(often for mask, often in listed if mask >> x & 1) for x in range(self.size)]
-        if min(held) != max(held):
-            raise DiscreetError(f"outcomes are held by {min(held):,} to {max(held):,} copies; privacy needs one number")
-        if max(sum(self.copies), held[0] * self.size) > MOST_COPIES:
+        pairs = list(zip(self.masks, self.copies, strict=True))
+        coverage = copies_by_outcome(pairs, self.size)
+        if min(coverage) != max(coverage):
+            raise DiscreetError(
+                f"outcomes are held by {min(coverage):,} to {max(coverage):,} copies; privacy needs one number"
+            )
+        if max(sum(self.copies), coverage[0] * self.size) > MOST_COPIES:
             raise DiscreetError("the copies of all blocks are more than 2^62; divide them by a common number")
 
     @property
@@ -135,15 +138,19 @@ class WeightedBlocks:
         """The blocks of `terms` on so many outcomes."""
         if not isinstance(terms, dict) or set(terms) != {"blocks", "copies"}:
             raise DiscreetError("weighted blocks have the fields blocks and copies, and no others")
-        given, often = terms["blocks"], terms["copies"]
-        if not isinstance(given, list) or not isinstance(often, list) or not all(type(each) is int for each in often):
+        masks, copies = terms["blocks"], terms["copies"]
+        if (
+            not isinstance(masks, list)
+            or not isinstance(copies, list)
+            or not all(type(count) is int for count in copies)
+        ):
             raise DiscreetError("blocks is a list of hexadecimal masks, and copies one of whole numbers")
-        for each in given:
-            if not isinstance(each, str) or not each or not set(each) <= set("0123456789abcdef") or each[0] == "0":
+        for mask in masks:
+            if not isinstance(mask, str) or not mask or not set(mask) <= set("0123456789abcdef") or mask[0] == "0":
                 raise DiscreetError(
-                    f"blocks holds {each!r}, which is no hexadecimal mask such as '3f'; outcome x is bit x"
+                    f"blocks holds {mask!r}, which is no hexadecimal mask such as '3f'; outcome x is bit x"
                 )
-        return cls(size, tuple(int(each, 16) for each in given), tuple(often))
+        return cls(size, tuple(int(mask, 16) for mask in masks), tuple(copies))
 
     @cached_property
     def block_count(self) -> int:
@@ -153,7 +160,7 @@ class WeightedBlocks:
     @cached_property
     def blocks_per_point(self) -> int:
         """r: the copies of the blocks that hold a given outcome."""
-        return sum(often for mask, often in zip(self.masks, self.copies, strict=True) if mask & 1)
+        return sum(count for mask, count in zip(self.masks, self.copies, strict=True) if mask & 1)
 
     @property
     def largest_report(self) -> int:
@@ -197,14 +204,14 @@ class WeightedBlocks:
         return blocks, np.cumsum(self._copies_of_each_block[blocks])
 
     def reports_of_ranks(self, rank: Integers) -> Reports:
-        """The report of each rank below `blocks`; a block has as many ranks as copies."""
+        """The report of each rank below `block_count`; a block has as many ranks as copies."""
         return np.searchsorted(self._cumulative_block_copies, rank, side="right").astype(np.uint64)
 
     def reports_holding_outcomes(self, outcomes: Integers, rank: Integers) -> Reports:
         """The report of each rank below `blocks_per_point` among the copies that hold an outcome."""
         blocks, ends = self._blocks_and_copies_by_outcome
-        place = np.searchsorted(ends, outcomes * self.blocks_per_point + rank, side="right")
-        return blocks[place].astype(np.uint64)
+        positions = np.searchsorted(ends, outcomes * self.blocks_per_point + rank, side="right")
+        return blocks[positions].astype(np.uint64)
 
     def are_valid_reports(self, reports: Reports) -> NDArray[np.bool_]:
         """Which numbers are reports."""
@@ -237,31 +244,41 @@ class WeightedBlocks:
 
     def unbiased_values(self, matrix: Floats, gain: float) -> Floats:
         """The value of each report for each sum of shares, (blocks, sums), whose expectation is the sum less the mean of its row."""
-        centred = matrix - matrix.mean(axis=1, keepdims=True)
+        centred = centred_rows(matrix)
         coefficients = scipy.linalg.cho_solve(self._cholesky_of_information(gain), centred.T)
         return np.asarray(self.likelihood_excess_of_each_block(gain) @ coefficients)
 
     def determines_sums(self, matrix: Floats) -> bool:
         """Whether the blocks determine these sums of shares: their rows, less their means, lie in the span of the blocks."""
-        centred = matrix - matrix.mean(axis=1, keepdims=True)
+        centred = centred_rows(matrix)
         members = self.membership_matrix - self.membership_matrix.mean(axis=1, keepdims=True)
         weights, *_ = np.linalg.lstsq(members.T, centred.T, rcond=None)
-        left = np.abs(members.T @ weights - centred.T).max()
-        full = np.linalg.matrix_rank(members) == self.size - 1  # what the estimate inverts
-        return bool(full and left <= 1e-8 * max(1.0, float(np.abs(centred).max())))
+        residual = np.abs(members.T @ weights - centred.T).max()
+        has_full_rank = np.linalg.matrix_rank(members) == self.size - 1  # what the estimate inverts
+        return bool(has_full_rank and residual <= 1e-8 * max(1.0, float(np.abs(centred).max())))
 
     def sum_variances_per_client_if_uniform(self, matrix: Floats, gain: float) -> Floats:
         """n times the variance of each sum of shares in the uniform population."""
-        centred = matrix - matrix.mean(axis=1, keepdims=True)
+        centred = centred_rows(matrix)
         return np.asarray(
             (centred * scipy.linalg.cho_solve(self._cholesky_of_information(gain), centred.T).T).sum(axis=1)
         )
+
+
+def centred_rows(matrix: Floats) -> Floats:
+    """A matrix with the mean of each row taken off."""
+    return np.asarray(matrix - matrix.mean(axis=1, keepdims=True))
 
 
 def scaled_likelihood_excesses(members: Floats, gain: float) -> Floats:
     """v_B E/g of blocks, given as rows of zeros and ones; neither small nor large at any g."""
     size, widths = members.shape[1], members.sum(axis=1, keepdims=True)
     return np.asarray((members - widths / size) * ((1.0 + gain) * size / (size + gain * widths)))
+
+
+def copies_by_outcome(pairs: Sequence[tuple[int, int]], size: int) -> list[int]:
+    """How many copies hold each outcome, for pairs of a mask and its number of copies."""
+    return [sum(count for mask, count in pairs if mask >> x & 1) for x in range(size)]
 
 
 def block_as_bit_mask(members: NDArray[np.bool_]) -> int:
@@ -295,17 +312,16 @@ def optimise_blocks(matrix: Floats, bound: Fraction) -> OptimisedBlocks:
 def _optimise_blocks_cached(content: bytes, sums: int, bound: Fraction) -> OptimisedBlocks:
     matrix, gain = np.frombuffer(content).reshape(sums, -1), float(bound - 1)
     centred, scale = _centred_unit_rows_and_their_scale(matrix)
-    found, least = _find_blocks_and_variance_bound(centred, gain)
-    variances = found.sum_variances_per_client_if_uniform(centred, gain) * scale**2
+    blocks, least = _find_blocks_and_variance_bound(centred, gain)
+    variances = blocks.sum_variances_per_client_if_uniform(centred, gain) * scale**2
     least = max(least, sum_variance_lower_bound(centred, gain)) * scale**2
-    return OptimisedBlocks(found, float(variances.mean()), float(variances.max()), least)
+    return OptimisedBlocks(blocks, float(variances.mean()), float(variances.max()), least)
 
 
 def _centred_unit_rows_and_their_scale(matrix: Floats) -> tuple[Floats, float]:
     """Centred sums, the longest of which has length 1, and its length."""
     largest = float(np.abs(matrix).max()) or 1.0
-    centred = matrix / largest
-    centred = centred - centred.mean(axis=1, keepdims=True)
+    centred = centred_rows(matrix / largest)
     length = float(np.sqrt(np.square(centred).sum(axis=1).max())) or 1.0
     return centred / length, largest * length
 
@@ -318,14 +334,14 @@ def sum_variance_lower_bound(matrix: Floats, gain: float) -> float:
     roots = np.sqrt(np.maximum(squares - 1e-13 * squares[-1], 0.0))[::-1]  # rounding is not to raise the bound
     widths = np.arange(1, size)
     total = float((gain**2 * size * widths * (size - widths) / np.square(size + gain * widths)).max(initial=0.0))
-    each = size * (gain / (gain + 2.0)) ** 2
-    for full in range(size):  # so many of the largest eigenvalues have the largest information
-        rest, left = roots[full:].sum(), total - full * each
-        if rest <= 0.0 or left <= 0.0 or roots[full] * left <= each * rest * (1.0 + 1e-12):
+    limit = size * (gain / (gain + 2.0)) ** 2
+    for capped in range(size):  # so many of the largest eigenvalues have the largest information
+        root_sum, remainder = roots[capped:].sum(), total - capped * limit
+        if root_sum <= 0.0 or remainder <= 0.0 or roots[capped] * remainder <= limit * root_sum * (1.0 + 1e-12):
             break
-    if rest <= 0.0:
-        return float(np.square(roots).sum() / each) * scale**2
-    return float(np.square(roots[:full]).sum() / each + rest**2 / max(left, 1e-300)) * scale**2
+    if root_sum <= 0.0:
+        return float(np.square(roots).sum() / limit) * scale**2
+    return float(np.square(roots[:capped]).sum() / limit + root_sum**2 / max(remainder, 1e-300)) * scale**2
 
 
 def _find_blocks_and_variance_bound(centred: Floats, gain: float) -> tuple[WeightedBlocks, float]:
@@ -340,16 +356,16 @@ def _find_blocks_and_variance_bound(centred: Floats, gain: float) -> tuple[Weigh
     rounds = 0 if size <= _ALL_BLOCKS else _MANY_ROUNDS if size <= _FEW_OUTCOMES else _FEW_ROUNDS
     barrier = _FIRST_GAP
     for _ in range(rounds):
-        found = _best_block_chances(blocks, gain, target, chances, barrier, _ROUGH, _STEPS)
-        blocks, chances = _swap_weak_blocks_for_worthier(blocks, found, gain, most)
+        solution = _best_block_chances(blocks, gain, target, chances, barrier, _ROUGH, _STEPS)
+        blocks, chances = _swap_weak_blocks_for_worthier(blocks, solution, gain, most)
         barrier = 3.0 * _ROUGH
-    found = _best_block_chances(blocks, gain, target, chances, barrier, _FINE, _LAST_STEPS)
+    solution = _best_block_chances(blocks, gain, target, chances, barrier, _FINE, _LAST_STEPS)
     least = 0.0
     if size <= _MOST_BOUNDED:
-        least = (found.value * (1.0 + gain) / gain) ** 2 / float(
-            found.net_block_worths(all_blocks_on_outcomes(size), gain).max()
+        least = (solution.value * (1.0 + gain) / gain) ** 2 / float(
+            solution.net_block_worths(all_blocks_on_outcomes(size), gain).max()
         )
-    return _weighted_blocks_from_chances(blocks, found.chances, gain), least
+    return _weighted_blocks_from_chances(blocks, solution.chances, gain), least
 
 
 def all_blocks_on_outcomes(size: int) -> Floats:
@@ -370,16 +386,20 @@ def _candidate_blocks(centred: Floats, target: Floats, gain: float, most: int) -
         count = min(1 << int(rng.integers(0, 8)), len(centred))
         start = int(rng.integers(0, len(centred) - count + 1))
         rows.append(rng.standard_normal(count) @ centred[start : start + count])
-    listed, found = np.array(rows), [np.eye(size)]
-    times = _WIDTHS if gain > _LARGE_GAIN else (1,)
-    for place, multiple in enumerate(times):
+    directions, block_lists = np.array(rows), [np.eye(size)]
+    multiples = _WIDTHS if gain > _LARGE_GAIN else (1,)
+    for index, multiple in enumerate(multiples):
         width = min(max(multiple * size / (gain + 2.0), 1.0), size / 2.0)
-        found += [_blocks_of_largest_entries(sign * listed[place :: len(times)], width) for sign in (1.0, -1.0)]
-    asked = np.unique(centred > 1e-9, axis=0).astype(np.float64)
-    asked = asked[(asked.sum(axis=1) > 0) & (asked.sum(axis=1) < size)]
-    asked = asked[np.linspace(0, len(asked) - 1, min(len(asked), size // 2)).round().astype(np.int64)]
+        block_lists += [
+            _blocks_of_largest_entries(sign * directions[index :: len(multiples)], width) for sign in (1.0, -1.0)
+        ]
+    sum_blocks = np.unique(centred > 1e-9, axis=0).astype(np.float64)
+    sum_blocks = sum_blocks[(sum_blocks.sum(axis=1) > 0) & (sum_blocks.sum(axis=1) < size)]
+    sum_blocks = sum_blocks[
+        np.linspace(0, len(sum_blocks) - 1, min(len(sum_blocks), size // 2)).round().astype(np.int64)
+    ]
     unions = _unions_of_neighbouring_sums(centred, gain, most // 4)
-    return np.unique(np.concatenate([*found, asked, 1.0 - asked, unions]), axis=0)
+    return np.unique(np.concatenate([*block_lists, sum_blocks, 1.0 - sum_blocks, unions]), axis=0)
 
 
 def _unions_of_neighbouring_sums(centred: Floats, gain: float, most: int) -> Floats:
@@ -391,16 +411,16 @@ def _unions_of_neighbouring_sums(centred: Floats, gain: float, most: int) -> Flo
             covered = np.zeros(size, dtype=np.bool_)
         runs[-1].append(row)
         covered = covered | row
-    long = [np.array(run) for run in runs if 2 < len(run) < size]
-    found = [np.zeros((0, size))]
-    for run in long[:most]:
-        width, share = max(1, round(len(run) / (gain + 2.0))), most // len(long)
+    long_runs = [np.array(run) for run in runs if 2 < len(run) < size]
+    block_lists = [np.zeros((0, size))]
+    for run in long_runs[:most]:
+        width, share = max(1, round(len(run) / (gain + 2.0))), most // len(long_runs)
         unions = np.array(list(islice(combinations(range(len(run)), width), share + 1)))
         if len(unions) > share:  # random ones, else all of them
             unions = np.argsort(np.random.default_rng(width).random((share, len(run))), axis=1)[:, :width]
-        found.append(run[unions].any(axis=1).astype(np.float64))
-    together = np.concatenate(found)
-    return np.asarray(together[(together.sum(axis=1) > 0.0) & (together.sum(axis=1) < size)])
+        block_lists.append(run[unions].any(axis=1).astype(np.float64))
+    candidates = np.concatenate(block_lists)
+    return np.asarray(candidates[(candidates.sum(axis=1) > 0.0) & (candidates.sum(axis=1) < size)])
 
 
 def _blocks_of_largest_entries(rows: Floats, width: float) -> Floats:
@@ -408,9 +428,9 @@ def _blocks_of_largest_entries(rows: Floats, width: float) -> Floats:
     order = np.argsort(-rows, axis=1, kind="stable")
     steps = -np.diff(np.take_along_axis(rows, order, axis=1), axis=1)
     cut = steps > 1e-9 * np.ptp(rows, axis=1, keepdims=True)
-    away = np.where(cut, np.abs(np.log(np.arange(1, rows.shape[1]) / width)), np.inf)
-    least = np.take_along_axis(rows, np.take_along_axis(order, away.argmin(axis=1)[:, None], axis=1), axis=1)
-    return np.asarray(rows >= least, dtype=np.float64)
+    distances = np.where(cut, np.abs(np.log(np.arange(1, rows.shape[1]) / width)), np.inf)
+    thresholds = np.take_along_axis(rows, np.take_along_axis(order, distances.argmin(axis=1)[:, None], axis=1), axis=1)
+    return np.asarray(rows >= thresholds, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -450,111 +470,115 @@ def _best_block_chances(
     slack, prices, step = np.zeros(0), np.zeros(size), 0.0
     for number in range(steps + 1):
         spread = np.linalg.inv((points * chances[:, None]).T @ points + fixed)
-        seen = points @ spread
-        loads = seen @ root  # whose squares add up to v'Kv
+        scaled = points @ spread
+        loads = scaled @ root  # whose squares add up to v'Kv
         value = float((target * spread).sum())
         if not number:
             slack = barrier * value / count / chances
-        missing, left = aims - equations @ chances, float(chances @ slack)
-        if number == steps or (number and left < 1.5 * gap * value and np.abs(missing).max() < _MISSING):
+        residuals, duality_gap = aims - equations @ chances, float(chances @ slack)
+        if number == steps or (number and duality_gap < 1.5 * gap * value and np.abs(residuals).max() < _MISSING):
             break
         shrink = _SHRINK if step > 0.8 else 0.4 if step > 0.5 else 1.0
-        centre = max(shrink * left, 0.9 * gap * value) / count
-        hessian = 2.0 * (seen @ points.T) * (loads @ loads.T)
+        centre = max(shrink * duality_gap, 0.9 * gap * value) / count
+        hessian = 2.0 * (scaled @ points.T) * (loads @ loads.T)
         hessian[np.diag_indices(count)] += slack / chances + 1e-13 * hessian.diagonal().max()
         try:
             move, prices = _solve_newton_equations(
-                hessian, np.square(loads).sum(axis=1) + centre / chances, equations, missing
+                hessian, np.square(loads).sum(axis=1) + centre / chances, equations, residuals
             )
         except np.linalg.LinAlgError:
             break  # what was found so far is a strategy too
-        turn = centre / chances - slack - slack / chances * move
-        step = min(1.0, 0.95 / max(1e-300, (-move / chances).max(), (-turn / slack).max()))
-        chances, slack = chances + step * move, slack + step * turn
+        slack_move = centre / chances - slack - slack / chances * move
+        step = min(1.0, 0.95 / max(1e-300, (-move / chances).max(), (-slack_move / slack).max()))
+        chances, slack = chances + step * move, slack + step * slack_move
     return _BlockChances(chances, spread @ target @ spread, prices, value)
 
 
 def _solve_newton_equations(
-    hessian: Floats, slope: Floats, equations: Floats, missing: Floats
+    hessian: Floats, slope: Floats, equations: Floats, residuals: Floats
 ) -> tuple[Floats, Floats]:
     """The x with H x + A'y = slope and A x = missing, and y without its first entry."""
-    size = len(missing) - 1
+    size = len(residuals) - 1
     lower = scipy.linalg.cholesky(hessian, lower=True, check_finite=False, overwrite_a=True)
-    both = scipy.linalg.solve_triangular(lower, np.column_stack([equations.T, slope]), lower=True, check_finite=False)
-    own, last = both[:, :-1], both[:, -1]
-    system = own.T @ own
+    solved = scipy.linalg.solve_triangular(lower, np.column_stack([equations.T, slope]), lower=True, check_finite=False)
+    equations_part, slope_part = solved[:, :-1], solved[:, -1]
+    system = equations_part.T @ equations_part
     system[1:, 1:] += np.trace(system) / size**2  # v_B has nothing in the constant direction
     system[np.diag_indices(size + 1)] *= 1.0 + 1e-10
     factor = scipy.linalg.cho_factor(system, lower=True, check_finite=False)
-    multipliers = scipy.linalg.cho_solve(factor, own.T @ last - missing, check_finite=False)
-    move = scipy.linalg.solve_triangular(lower, last - own @ multipliers, lower=True, trans=1, check_finite=False)
+    multipliers = scipy.linalg.cho_solve(factor, equations_part.T @ slope_part - residuals, check_finite=False)
+    move = scipy.linalg.solve_triangular(
+        lower, slope_part - equations_part @ multipliers, lower=True, trans=1, check_finite=False
+    )
     return move, multipliers[1:]
 
 
 def _swap_weak_blocks_for_worthier(
-    blocks: Floats, found: _BlockChances, gain: float, most: int
+    blocks: Floats, solution: _BlockChances, gain: float, most: int
 ) -> tuple[Floats, Floats]:
     """The blocks with the largest probabilities, and near them blocks that are worth more than they cost."""
-    kept = np.argsort(-found.chances, kind="stable")[: most * 5 // 8]
-    kept = kept[found.chances[kept] > 0.03 / len(blocks)]
-    present = {row.tobytes() for row in blocks[kept]}
+    heaviest = np.argsort(-solution.chances, kind="stable")[: most * 5 // 8]
+    heaviest = heaviest[solution.chances[heaviest] > 0.03 / len(blocks)]
+    keys = {row.tobytes() for row in blocks[heaviest]}
     size = blocks.shape[1]
-    near = (
-        _worthiest_of_all_blocks(size, found, gain, most)
+    candidates = (
+        _worthiest_of_all_blocks(size, solution, gain, most)
         if size <= _LISTED
-        else _blocks_by_local_search(blocks[kept], found, gain, most)
+        else _blocks_by_local_search(blocks[heaviest], solution, gain, most)
     )
-    offered = [row for row in near if row.tobytes() not in present]
-    joined = np.array(offered[: most - len(kept)]).reshape(-1, blocks.shape[1])
-    chances = np.append(found.chances[kept], np.full(len(joined), 0.2 / (len(kept) + len(joined))))
-    return np.concatenate([blocks[kept], joined]), chances
+    new_rows = [row for row in candidates if row.tobytes() not in keys]
+    new_blocks = np.array(new_rows[: most - len(heaviest)]).reshape(-1, blocks.shape[1])
+    chances = np.append(solution.chances[heaviest], np.full(len(new_blocks), 0.2 / (len(heaviest) + len(new_blocks))))
+    return np.concatenate([blocks[heaviest], new_blocks]), chances
 
 
-def _worthiest_of_all_blocks(size: int, found: _BlockChances, gain: float, count: int) -> Floats:
+def _worthiest_of_all_blocks(size: int, solution: _BlockChances, gain: float, count: int) -> Floats:
     """Of all blocks of a few outcomes so many that are worth most."""
     blocks = all_blocks_on_outcomes(size)
-    worth = found.net_block_worths(blocks, gain)
+    worth = solution.net_block_worths(blocks, gain)
     order = np.argsort(-worth, kind="stable")[:count]
-    return np.asarray(blocks[order[worth[order] > found.value]])
+    return np.asarray(blocks[order[worth[order] > solution.value]])
 
 
-def _blocks_by_local_search(blocks: Floats, found: _BlockChances, gain: float, count: int) -> Floats:
+def _blocks_by_local_search(blocks: Floats, solution: _BlockChances, gain: float, count: int) -> Floats:
     """About so many blocks that are worth their price, of all those that a local search by flips of single outcomes comes across."""
-    size, least = blocks.shape[1], found.value * (1.0 + _ROUGH)
+    size, least = blocks.shape[1], solution.value * (1.0 + _ROUGH)
     lengths = (1.0 + gain) * size / (size + gain * np.arange(size + 1.0))
     lengths[[0, -1]] = 0.0
-    rows, widths, own = blocks.copy(), blocks.sum(axis=1).astype(np.int64), found.worth.diagonal()
-    sums = rows @ found.worth
-    squares, costs = (rows * sums).sum(axis=1), rows @ found.prices
-    now = lengths[widths] * (lengths[widths] * squares - costs)
-    live, seen, worths = np.arange(len(rows)), [], []
+    rows, widths, diagonal = blocks.copy(), blocks.sum(axis=1).astype(np.int64), solution.worth.diagonal()
+    sums = rows @ solution.worth
+    squares, costs = (rows * sums).sum(axis=1), rows @ solution.prices
+    current_worths = lengths[widths] * (lengths[widths] * squares - costs)
+    active, visited, worths = np.arange(len(rows)), [], []
     for _ in range(_FLIPS):
-        sign = 1.0 - 2.0 * rows[live]
-        flipped = widths[live, None] + sign.astype(np.int64)
+        sign = 1.0 - 2.0 * rows[active]
+        flipped = widths[active, None] + sign.astype(np.int64)
         length = lengths[flipped]
-        change = 2.0 * sign * sums[live] + own
-        worth = length * (length * (squares[live, None] + change) - (costs[live, None] + sign * found.prices))
-        each = np.arange(len(live))
+        change = 2.0 * sign * sums[active] + diagonal
+        worth = length * (length * (squares[active, None] + change) - (costs[active, None] + sign * solution.prices))
+        indices = np.arange(len(active))
         best = np.argpartition(-worth, _NEIGHBOURS, axis=1)[:, :_NEIGHBOURS]
         for flip in best.T:
-            good = worth[each, flip] > least
-            near = rows[live[good]]
-            near[np.arange(len(near)), flip[good]] = 1.0 - near[np.arange(len(near)), flip[good]]
-            seen.append(np.packbits(near.astype(np.bool_), axis=1))
-            worths.append(worth[each, flip][good])
+            worthy = worth[indices, flip] > least
+            neighbours = rows[active[worthy]]
+            neighbours[np.arange(len(neighbours)), flip[worthy]] = (
+                1.0 - neighbours[np.arange(len(neighbours)), flip[worthy]]
+            )
+            visited.append(np.packbits(neighbours.astype(np.bool_), axis=1))
+            worths.append(worth[indices, flip][worthy])
         flip = worth.argmax(axis=1)
-        better = worth[each, flip] > now[live] + 1e-9 * least
-        moved, flip, each = live[better], flip[better], each[better]
-        squares[moved] += change[each, flip]
-        costs[moved] += sign[each, flip] * found.prices[flip]
-        widths[moved] = flipped[each, flip]
-        now[moved] = worth[each, flip]
-        sums[moved] += sign[each, flip, None] * found.worth[flip]
-        rows[moved, flip] = 1.0 - rows[moved, flip]
-        live = moved
-        if not live.size:
+        improves = worth[indices, flip] > current_worths[active] + 1e-9 * least
+        movers, flip, indices = active[improves], flip[improves], indices[improves]
+        squares[movers] += change[indices, flip]
+        costs[movers] += sign[indices, flip] * solution.prices[flip]
+        widths[movers] = flipped[indices, flip]
+        current_worths[movers] = worth[indices, flip]
+        sums[movers] += sign[indices, flip, None] * solution.worth[flip]
+        rows[movers, flip] = 1.0 - rows[movers, flip]
+        active = movers
+        if not active.size:
             break
-    packed, first = np.unique(np.concatenate(seen), axis=0, return_index=True)
+    packed, first = np.unique(np.concatenate(visited), axis=0, return_index=True)
     order = np.argsort(-np.concatenate(worths)[first], kind="stable")
     order = order[np.linspace(0, len(order) - 1, min(len(order), 2 * count)).astype(np.int64)]
     return np.unpackbits(packed[order], axis=1, count=size).astype(np.float64)
@@ -570,9 +594,9 @@ def _weighted_blocks_from_chances(blocks: Floats, chances: Floats, gain: float) 
     copies = dict.fromkeys((1 << x for x in range(size)), round(single * scale))
     for mask, share in zip(masks, shares.tolist(), strict=True):
         copies[mask] = copies.get(mask, 0) + round(share * scale)
-    listed = sorted((mask, often) for mask, often in copies.items() if often)
-    held = [sum(often for mask, often in listed if mask >> x & 1) for x in range(size)]
+    pairs = sorted((mask, count) for mask, count in copies.items() if count)
+    coverage = copies_by_outcome(pairs, size)
     for x in range(size):
-        copies[1 << x] += max(held) - held[x]
-    listed = sorted((mask, often) for mask, often in copies.items() if often)
-    return WeightedBlocks(size, tuple(mask for mask, _ in listed), tuple(often for _, often in listed))
+        copies[1 << x] += max(coverage) - coverage[x]
+    pairs = sorted((mask, count) for mask, count in copies.items() if count)
+    return WeightedBlocks(size, tuple(mask for mask, _ in pairs), tuple(count for _, count in pairs))

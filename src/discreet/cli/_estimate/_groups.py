@@ -365,7 +365,7 @@ def print_estimate_from_stages(asked: EstimateOptions, sources: Sequence[str], *
     doubts = [] if apart else ["that no client is in two of the files is assumed: not all of them name their clients"]
     doubts += found.doubts
     blocks = _stages_text_blocks(found, reads, sources, doubts, asked.top)
-    print_json_or_text(json_record_of_pooled_estimate(found, agreements, doubts), *blocks, json=asked.json)
+    print_json_or_text(json_record_of_pooled_estimate(found, dict(enumerate(agreements, start=1)), doubts), *blocks, json=asked.json)
 
 
 def _refuse_clients_in_two_stages(files: Sequence[Source], sample: str) -> bool:

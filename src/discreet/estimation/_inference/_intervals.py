@@ -83,10 +83,10 @@ def one_sided_miss_probability(confidence: float, among: int = 1) -> float:
 
 def clopper_pearson_ends_for_miss(counts: ArrayLike, samples: float, miss: float) -> Ends:
     """Clopper and Pearson's ends, each of which misses with probability at most `miss`; counts need not be whole."""
-    few = np.asarray(counts, dtype=np.float64)
-    share = few / samples
-    low = np.minimum(binomial_probability_lower_bound(few, samples, miss), share)  # guards against rounding
-    return low, np.maximum(binomial_probability_upper_bound(few, samples, miss), share)
+    float_counts = np.asarray(counts, dtype=np.float64)
+    share = float_counts / samples
+    low = np.minimum(binomial_probability_lower_bound(float_counts, samples, miss), share)  # guards against rounding
+    return low, np.maximum(binomial_probability_upper_bound(float_counts, samples, miss), share)
 
 
 def clopper_pearson_interval_ends(
@@ -96,9 +96,9 @@ def clopper_pearson_interval_ends(
 
     `among`: the number of intervals that share the error (Bonferroni), so that the confidence holds for all of them together.
     """
-    distinct, places = np.unique(counts, return_inverse=True)  # far fewer than outcomes
+    distinct, inverse = np.unique(counts, return_inverse=True)  # far fewer than outcomes
     low, high = clopper_pearson_ends_for_miss(distinct, samples, one_sided_miss_probability(confidence, among))
-    return low[places].reshape(counts.shape), high[places].reshape(counts.shape)
+    return low[inverse].reshape(counts.shape), high[inverse].reshape(counts.shape)
 
 
 def first_outcome_with_share_beyond_limit(
@@ -108,18 +108,18 @@ def first_outcome_with_share_beyond_limit(
 
     Such a count is less likely than `miss` under the limit itself, so few intervals have to be computed.
     """
-    side, ulps = (1.0, 1.0 + AT_LIMIT) if above else (-1.0, 1.0 - AT_LIMIT)
-    past = np.flatnonzero(side * (counts / samples - limits * ulps) > 0.0)
-    many, limit = counts[past].astype(np.float64), np.minimum(limits[past], 1.0)
+    side, slack = (1.0, 1.0 + AT_LIMIT) if above else (-1.0, 1.0 - AT_LIMIT)
+    candidates = np.flatnonzero(side * (counts / samples - limits * slack) > 0.0)
+    totals, limit = counts[candidates].astype(np.float64), np.minimum(limits[candidates], 1.0)
     tails = (
-        scipy.special.betainc(many, samples - many + 1.0, limit)
+        scipy.special.betainc(totals, samples - totals + 1.0, limit)
         if above
-        else scipy.special.betaincc(many + 1.0, samples - many, limit)
+        else scipy.special.betaincc(totals + 1.0, samples - totals, limit)
     )
-    for place in past[tails < 2.0 * miss]:
-        low, high = clopper_pearson_ends_for_miss(counts[place], samples, miss)
-        if side * ((low if above else high) - limits[place] * ulps) > 0.0:
-            return int(place)
+    for outcome in candidates[tails < 2.0 * miss]:
+        low, high = clopper_pearson_ends_for_miss(counts[outcome], samples, miss)
+        if side * ((low if above else high) - limits[outcome] * slack) > 0.0:
+            return int(outcome)
     return None
 
 
@@ -132,10 +132,10 @@ def average_upper_bound(values: Floats, counts: NDArray[np.int64], confidence: f
     width = most - float(values.min())
     if width == 0.0:
         return most
-    seen = counts > 0
-    gaps, places = np.unique(np.append((most - values[seen]) / width, 0.0), return_inverse=True)
+    occurs = counts > 0
+    gaps, inverse = np.unique(np.append((most - values[occurs]) / width, 0.0), return_inverse=True)
     weights = np.zeros(len(gaps))
-    np.add.at(weights, places, np.append(counts[seen], 1))
+    np.add.at(weights, inverse, np.append(counts[occurs], 1))
     return most - width * _one_minus_gaffke_bound(gaps, weights, one_sided_miss_probability(confidence, among))
 
 
@@ -157,8 +157,8 @@ def _one_minus_gaffke_bound(gaps: Floats, weights: Floats, miss: float) -> float
 
     mean = float(weights @ gaps / weights.sum())
     spread = math.sqrt(max(float(weights @ np.square(gaps - mean)), 1e-300))
-    likely = math.log(spread / max(-float(scipy.special.ndtri(miss)), 1e-9))
-    low, high, step = likely, likely, 1.0  # the normal approximation, which suffices for many samples
+    log_guess = math.log(spread / max(-float(scipy.special.ndtri(miss)), 1e-9))
+    low, high, step = log_guess, log_guess, 1.0  # the normal approximation, which suffices for many samples
     while high < _FARTHEST and tail_minus_miss(high) <= 0.0:
         low, high, step = high, min(high + step, _FARTHEST), 4.0 * step
     while low > _NEAREST and tail_minus_miss(low) > 0.0:
@@ -167,8 +167,8 @@ def _one_minus_gaffke_bound(gaps: Floats, weights: Floats, miss: float) -> float
         return mean
     if tail_minus_miss(low) > 0.0:
         return 0.0
-    found = float(scipy.optimize.brentq(tail_minus_miss, low, high, xtol=1e-12))
-    return _saddlepoint_bound_and_tail(math.exp(found), gaps, weights)[0]
+    log_root = float(scipy.optimize.brentq(tail_minus_miss, low, high, xtol=1e-12))
+    return _saddlepoint_bound_and_tail(math.exp(log_root), gaps, weights)[0]
 
 
 def _saddlepoint_bound_and_tail(g: float, gaps: Floats, weights: Floats) -> tuple[float, float]:
@@ -201,13 +201,13 @@ def exact_interval_ends(counts: Integers, samples: int, confidence: float, *, am
     level = (1.0 - confidence) / among
     if level >= _LARGEST_LEVEL or samples > _MOST_SAMPLES:
         return ends
-    distinct, first, places = np.unique(counts, return_index=True, return_inverse=True)
+    distinct, first, inverse = np.unique(counts, return_index=True, return_inverse=True)
     low, high = (end.ravel()[first] for end in ends)
-    few = np.minimum(distinct, samples - distinct) <= LARGEST_STEPPED
-    stepped = distinct[few].astype(np.float64)
-    low[few] = np.maximum(low[few], _cached_lower_interval_ends(stepped, samples, level))
-    high[few] = np.minimum(high[few], 1.0 - _cached_lower_interval_ends(samples - stepped, samples, level))
-    return low[places].reshape(counts.shape), high[places].reshape(counts.shape)
+    small = np.minimum(distinct, samples - distinct) <= LARGEST_STEPPED
+    small_counts = distinct[small].astype(np.float64)
+    low[small] = np.maximum(low[small], _cached_lower_interval_ends(small_counts, samples, level))
+    high[small] = np.minimum(high[small], 1.0 - _cached_lower_interval_ends(samples - small_counts, samples, level))
+    return low[inverse].reshape(counts.shape), high[inverse].reshape(counts.shape)
 
 
 def released_interval_ends_for_inversion(
@@ -221,32 +221,32 @@ def released_interval_ends_for_inversion(
         return exact_interval_ends(counts, samples, confidence, among=among)
     ends = clopper_pearson_interval_ends(counts, samples, confidence, among=among)
     level = (1.0 - confidence) / among
-    pairs, first, places = np.unique(
+    pairs, first, inverse = np.unique(
         np.stack([counts.astype(np.float64), masses], axis=1), axis=0, return_index=True, return_inverse=True
     )
     if level >= _LARGEST_LEVEL or len(pairs) > _MOST_PAIRS or samples > _MOST_SAMPLES:
         return ends
     low, high = ends[0][first], ends[1][first]
-    seen, mu = pairs[:, 0], pairs[:, 1]
-    low = np.maximum(low, _released_lower_ends_for_inversion(seen, samples, level, inversion, mu))
+    pair_counts, mu = pairs[:, 0], pairs[:, 1]
+    low = np.maximum(low, _released_lower_ends_for_inversion(pair_counts, samples, level, inversion, mu))
     high = np.minimum(
-        high, 1.0 - _released_lower_ends_for_inversion(samples - seen, samples, level, inversion, 1.0 - mu)
+        high, 1.0 - _released_lower_ends_for_inversion(samples - pair_counts, samples, level, inversion, 1.0 - mu)
     )
-    return low[places.ravel()], high[places.ravel()]
+    return low[inverse.ravel()], high[inverse.ravel()]
 
 
 def _probability_of_count_at_least(counts: Floats, samples: int, q: Floats) -> Floats:
     """U_x(q), with n q in place of U_1(q)."""
-    some = np.maximum(counts, 1.0)
-    exact = scipy.special.betainc(some, samples - some + 1.0, q)
-    return np.where(counts == 1.0, np.minimum(samples * q, 1.0), np.where(counts == 0.0, 1.0, exact))
+    safe_counts = np.maximum(counts, 1.0)
+    tail = scipy.special.betainc(safe_counts, samples - safe_counts + 1.0, q)
+    return np.where(counts == 1.0, np.minimum(samples * q, 1.0), np.where(counts == 0.0, 1.0, tail))
 
 
 def _probability_of_count_at_most(counts: Floats, samples: int, q: Floats) -> Floats:
     """L_y(q), also for real y; 0 below 0."""
-    some = np.clip(counts, 0.0, samples - 1.0)
-    exact = scipy.special.betaincc(some + 1.0, samples - some, q)
-    return np.where(counts < 0.0, 0.0, np.where(counts >= samples, 1.0, exact))
+    safe_counts = np.clip(counts, 0.0, samples - 1.0)
+    tail = scipy.special.betaincc(safe_counts + 1.0, samples - safe_counts, q)
+    return np.where(counts < 0.0, 0.0, np.where(counts >= samples, 1.0, tail))
 
 
 def _share_with_upper_tail(counts: Floats, samples: int, tail: float) -> Floats:
@@ -256,11 +256,13 @@ def _share_with_upper_tail(counts: Floats, samples: int, tail: float) -> Floats:
 
 def _cached_lower_interval_ends(counts: Floats, samples: int, level: float) -> Floats:
     """inf {q : q is not rejected} of each count; computed ends are kept."""
-    known = _cache_of_lower_interval_ends(samples, level)
-    new = np.array([count for count in counts.tolist() if count not in known])
-    if new.size:
-        known.update(zip(new.tolist(), _compute_lower_interval_ends(new, samples, level).tolist(), strict=True))
-    return np.array([known[count] for count in counts.tolist()])
+    cache = _cache_of_lower_interval_ends(samples, level)
+    new_counts = np.array([count for count in counts.tolist() if count not in cache])
+    if new_counts.size:
+        cache.update(
+            zip(new_counts.tolist(), _compute_lower_interval_ends(new_counts, samples, level).tolist(), strict=True)
+        )
+    return np.array([cache[count] for count in counts.tolist()])
 
 
 @functools.lru_cache(maxsize=64)
@@ -275,34 +277,36 @@ def _compute_lower_interval_ends(counts: Floats, samples: int, level: float) -> 
     In between, the opposite tail is that of a y which grows with q. For each y the sum of the two tails falls and then grows, so it crosses
     the level at the beginning of its stretch, or once.
     """
-    found = np.zeros_like(counts)
-    left, last = _share_with_upper_tail(counts, samples, 0.5 * level), _share_with_upper_tail(counts, samples, level)
-    opposite = np.floor(scipy.special.bdtrik(0.5 * level, samples, np.clip(left, 1e-300, 1.0)))
+    lower_ends = np.zeros_like(counts)
+    start, stop = _share_with_upper_tail(counts, samples, 0.5 * level), _share_with_upper_tail(counts, samples, level)
+    opposite = np.floor(scipy.special.bdtrik(0.5 * level, samples, np.clip(start, 1e-300, 1.0)))
     opposite = np.where(np.isfinite(opposite), opposite, -1.0) + 1.0
     for _ in range(3):  # the quantile may be off by one at a step
-        opposite -= _probability_of_count_at_most(opposite, samples, left) > _probability_of_count_at_least(
-            counts, samples, left
+        opposite -= _probability_of_count_at_most(opposite, samples, start) > _probability_of_count_at_least(
+            counts, samples, start
         )
     opposite = np.maximum(opposite, -1.0)
-    left_over = np.flatnonzero(counts > 0.0)
+    pending = np.flatnonzero(counts > 0.0)
     for _ in range(LARGEST_STEPPED):  # far more than the steps needed; otherwise Clopper and Pearson's end
-        if not left_over.size:
+        if not pending.size:
             break
-        some = _BinomialTails(counts[left_over], samples, opposite[left_over])
-        begins = some.both_tails_probability(left[left_over]) > level
-        found[left_over[begins]] = left[left_over[begins]]
-        left_over = left_over[~begins]
-        some = _BinomialTails(counts[left_over], samples, opposite[left_over])
-        begin, end = left[left_over], last[left_over]
-        right = _find_root(some.tail_minus_longer_opposite_tail, begin, end)
-        ends = some.both_tails_probability(right) > level
-        crossed = _BinomialTails(counts[left_over[ends]], samples, opposite[left_over[ends]])
-        found[left_over] = end
-        found[left_over[ends]] = _find_root(crossed.both_tails_minus_level_function(level), begin[ends], right[ends])
-        left[left_over], opposite[left_over] = right, opposite[left_over] + 1.0
-        left_over = left_over[~(ends | (right >= end))]
-    found[left_over] = 0.0
-    return np.asarray(found * (1.0 - _OUTWARDS))
+        tails = _BinomialTails(counts[pending], samples, opposite[pending])
+        at_start = tails.both_tails_probability(start[pending]) > level
+        lower_ends[pending[at_start]] = start[pending[at_start]]
+        pending = pending[~at_start]
+        tails = _BinomialTails(counts[pending], samples, opposite[pending])
+        low, high = start[pending], stop[pending]
+        root = _find_root(tails.tail_minus_longer_opposite_tail, low, high)
+        crosses = tails.both_tails_probability(root) > level
+        crossing_tails = _BinomialTails(counts[pending[crosses]], samples, opposite[pending[crosses]])
+        lower_ends[pending] = high
+        lower_ends[pending[crosses]] = _find_root(
+            crossing_tails.both_tails_minus_level_function(level), low[crosses], root[crosses]
+        )
+        start[pending], opposite[pending] = root, opposite[pending] + 1.0
+        pending = pending[~(crosses | (root >= high))]
+    lower_ends[pending] = 0.0
+    return np.asarray(lower_ends * (1.0 - _OUTWARDS))
 
 
 @dataclass(frozen=True)
@@ -330,23 +334,23 @@ class _BinomialTails:
         )
 
 
-def _find_root(values: Callable[[Floats], Floats], left: Floats, right: Floats) -> Floats:
+def _find_root(function: Callable[[Floats], Floats], left: Floats, right: Floats) -> Floats:
     """The zero of a function that is negative and then positive, or a place a little left of it; `right` if it stays negative.
 
     By regula falsi in the Illinois form: an end that stays counts half.
     """
-    low, high, at_low, at_high = left, right, values(left), values(right)
-    stays = at_high <= 0.0
+    low, high, at_low, at_high = left, right, function(left), function(right)
+    is_negative = at_high <= 0.0
     for _ in range(_STEPS):
         with np.errstate(divide="ignore", invalid="ignore"):
-            part = at_low / (at_low - at_high)
-        middle = low + (high - low) * np.where(np.isfinite(part), np.clip(part, 0.0, 1.0), 0.5)
-        value = values(middle)
+            fraction = at_low / (at_low - at_high)
+        middle = low + (high - low) * np.where(np.isfinite(fraction), np.clip(fraction, 0.0, 1.0), 0.5)
+        value = function(middle)
         below = value <= 0.0
         at_high = np.where(below, 0.5 * at_high, value)
         at_low = np.where(below, value, 0.5 * at_low)
         low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return np.where(stays, right, low)
+    return np.where(is_negative, right, low)
 
 
 def _released_lower_ends_for_inversion(
@@ -356,20 +360,17 @@ def _released_lower_ends_for_inversion(
     low, high = _share_with_upper_tail(counts, samples, 0.5 * level), _share_with_upper_tail(counts, samples, level)
     for _ in range(_HALVINGS):  # the lower end stays a rejected share
         q = 0.5 * (low + high)
-        tail, other = (
-            _probability_of_count_at_least(counts, samples, q),
-            np.clip(least_released_share_with_same_client_share(inversion, mu, q), 0.0, 1.0),
-        )
-        nothing = (
-            _probability_of_count_at_most(np.zeros_like(q), samples, other) > tail
-        )  # no count is small enough to be rejected
-        opposite = np.where(nothing, -1.0, _approximate_count_with_lower_tail(samples, other, tail))
-        known = nothing | (_probability_of_count_at_most(opposite, samples, other) >= tail)
-        both = np.maximum(
+        tail = _probability_of_count_at_least(counts, samples, q)
+        other_q = np.clip(least_released_share_with_same_client_share(inversion, mu, q), 0.0, 1.0)
+        # no count is small enough to be rejected
+        is_empty = _probability_of_count_at_most(np.zeros_like(q), samples, other_q) > tail
+        opposite = np.where(is_empty, -1.0, _approximate_count_with_lower_tail(samples, other_q, tail))
+        is_certain = is_empty | (_probability_of_count_at_most(opposite, samples, other_q) >= tail)
+        both_tails = np.maximum(
             tail + _probability_of_count_at_most(opposite, samples, q),
-            tail + _probability_of_count_at_least(counts, samples, other),
+            tail + _probability_of_count_at_least(counts, samples, other_q),
         )
-        rejected = np.where(known, both, 2.0 * tail) <= level
+        rejected = np.where(is_certain, both_tails, 2.0 * tail) <= level
         low, high = np.where(rejected, q, low), np.where(rejected, high, q)
     return np.asarray(np.where(counts == 0.0, 0.0, low * (1.0 - _OUTWARDS)))
 
@@ -385,9 +386,9 @@ def least_released_share_with_same_client_share(inversion: Inversion, mu: Floats
     """q_H(P) for the share P = least(mu, q): the least released share that is compatible with a true share that large."""
     share, lines = inversion.least(mu, q), (inversion.high, inversion.low)
     totals = (0.0, 1.0 - inversion.low.total)
-    found = [
+    bounds = [
         (share - total - line.reference * mu) / line.released
         for line, total in zip(lines, totals, strict=True)
         if line.released > 0.0
     ]
-    return np.asarray(np.minimum(np.max(found, axis=0), q))
+    return np.asarray(np.minimum(np.max(bounds, axis=0), q))

@@ -51,6 +51,7 @@ from discreet.mechanisms import (
     ProjectingSampler,
     Sampler,
 )
+from discreet.privacy.tradeoff import Constants
 
 Floats = NDArray[np.float64]
 _LEAST_WEIGHT = 1e-100  # of a client in its output distribution: with less, estimates would overflow
@@ -167,14 +168,13 @@ def inversion_of(sampler: Sampler[AnyFamily]) -> Inversion:
             return Inversion(mean, mean)
         case OptimalSampler(family=Simplex(size=size)):
             floor, ceiling = constants.b / size, constants.B / size
-            both = floor + ceiling
+            total = floor + ceiling
             return Inversion(
                 Line(ceiling * mean.reference, ceiling * mean.released),
-                Line((constants.b + ceiling * mean.reference) / both, ceiling * mean.released / both),
+                Line((constants.b + ceiling * mean.reference) / total, ceiling * mean.released / total),
             )
         case ProjectingSampler(family=family) if serves_everybody(family):
-            least = float(np.min(sampler.reference))
-            return Inversion(Line(0.0, 0.0), Line(0.0, max(1.0 / (1.0 - constants.b), 1.0 / (constants.B * least))))
+            return _inversion_for_all_clients(constants, float(np.min(sampler.reference)))
         case ProjectingSampler():
             return Inversion(Line(0.0, constants.r1), Line(0.0, constants.r2))
     raise DiscreetError(f"{sampler!r}: there is no estimate of the population from its samples")
@@ -195,6 +195,11 @@ def inversion_of_joint_sample(joint: JointSampler) -> Inversion:
             f"{joint!r}: the output distribution depends too little on the client for any number of samples to be "
             f"useful; take a larger epsilon"
         )
+    return _inversion_for_all_clients(constants, least)
+
+
+def _inversion_for_all_clients(constants: Constants, least: float) -> Inversion:
+    """The lines of a projection for all clients, over a reference whose smallest mass is `least`."""
     return Inversion(Line(0.0, 0.0), Line(0.0, max(1.0 / (1.0 - constants.b), 1.0 / (constants.B * least))))
 
 
@@ -219,8 +224,8 @@ def nearest_law(vector: ArrayLike, lower: ArrayLike = 0.0, upper: ArrayLike = 1.
     v = as_floats(vector, "vector")
     if v.ndim != 1 or not v.size:
         raise DiscreetError(f"vector has shape {v.shape}; it has one number for each outcome")
-    for end in (v.min(), v.max()):
-        _ENTRIES.check("vector", float(end), "every entry has to be")
+    for extreme in (v.min(), v.max()):
+        _ENTRIES.check("vector", float(extreme), "every entry has to be")
     low, high = _broadcast_bound(lower, "lower", v.size), np.minimum(_broadcast_bound(upper, "upper", v.size), 1.0)
     if not ((low >= 0.0) & (low <= high)).all():
         raise DiscreetError("lower and upper are not bounds of probabilities: 0 <= lower <= upper, lower <= 1")
@@ -235,10 +240,10 @@ def nearest_law(vector: ArrayLike, lower: ArrayLike = 0.0, upper: ArrayLike = 1.
 
 
 def _broadcast_bound(end: ArrayLike, name: str, size: int) -> Floats:
-    given = as_floats(end, name)
-    if given.shape not in ((), (size,)):
-        raise DiscreetError(f"{name} has shape {given.shape}; it is one number, or one for each of the {size} outcomes")
-    return np.broadcast_to(given, size)
+    bound = as_floats(end, name)
+    if bound.shape not in ((), (size,)):
+        raise DiscreetError(f"{name} has shape {bound.shape}; it is one number, or one for each of the {size} outcomes")
+    return np.broadcast_to(bound, size)
 
 
 def _shift_and_clip_to_distribution(v: Floats, low: Floats, high: Floats) -> tuple[float, Floats]:

@@ -55,6 +55,7 @@ from discreet.survey import (
 
 Floats = NDArray[np.float64]
 Columns = tuple[str, ...]
+ReportsWithMembership = tuple[NDArray[np.float32] | None, Reports, NDArray[np.int64]]  # and how often each came
 _LARGEST_HELD = 1 << 26  # entries of a table of reports and shares that are handled together
 _LARGEST_COEFFICIENTS = 1 << 16  # of a table's shares in those of a question, in its intervals
 _LARGEST_SUMMED = 1 << 22  # outcomes of all different reports on a table that is used for them
@@ -75,15 +76,19 @@ class ShareTables:
         self._tables = list(sampler.tables.values())
         self._parts = [sampler.parts[number] for number in sampler.tables]
         self._reports = [reports[number] for number in sampler.tables]
-        self._clients = np.array([len(given) for given in self._reports])
+        self._clients = np.array([len(table_reports) for table_reports in self._reports])
         samplers = [report_sampler_of_survey_part(sampler, part) for part in self._parts]
         self._written = [part.projection.columns for part in self._parts if isinstance(part.projection, JointColumns)]
-        self._chances = [(each.chances.outside, each.chances.gap) for each in samplers]
+        self._chances = [(table_sampler.chances.outside, table_sampler.chances.gap) for table_sampler in samplers]
         self._held: dict[int, NDArray[np.float32]] = {}
         self._shares: list[Floats] = []
-        for names, written, each, given in zip(self._tables, self._written, samplers, self._reports, strict=True):
+        for names, order, table_sampler, table_reports in zip(
+            self._tables, self._written, samplers, self._reports, strict=True
+        ):
             self._shares.append(
-                _reorder_table_columns(self._columns, unbiased_shares_from_reports(each, given), written, names)
+                _reorder_table_columns(
+                    self._columns, unbiased_shares_from_reports(table_sampler, table_reports), order, names
+                )
             )
 
     def consistent_shares_of_columns(self, columns: Columns) -> Floats:
@@ -93,59 +98,61 @@ class ShareTables:
             self._columns, self._least_squares_table_of_columns(names, self._clients), names, columns
         ).ravel()
 
-    def pooled_shares_if_better(self, columns: Columns, own: int, confidence: float, among: int) -> Shares | None:
+    def pooled_shares_if_better(
+        self, columns: Columns, own_reports: int, confidence: float, among: int
+    ) -> Shares | None:
         """The shares by the small tables, with intervals; None where a question's own reports, so many, do about as well."""
         names = columns_in_survey_order(self._columns, columns)
-        used = self._which_tables_are_worth_using(names, own)
-        if not used.any():
+        table_mask = self._which_tables_are_worth_using(names, own_reports)
+        if not table_mask.any():
             return None
-        pooled = self._shares_and_interval_ends(names, used, confidence, among)
-        return Shares(*(_reorder_table_columns(self._columns, each, names, columns).ravel() for each in pooled))
+        tables = self._shares_and_interval_ends(names, table_mask, confidence, among)
+        return Shares(*(_reorder_table_columns(self._columns, table, names, columns).ravel() for table in tables))
 
     def _least_squares_table_of_columns(self, names: Columns, clients: NDArray[np.int64]) -> Floats:
         """The least-squares table over columns from the reports of these tables; an effect that nobody tells is 0."""
         sizes = self._columns.column_sizes(names)
         weights = self._sampler.marginals.table_weights_in_effects(clients)
-        found = np.full(sizes, 1.0 / math.prod(sizes))
+        table = np.full(sizes, 1.0 / math.prod(sizes))
         for effect in column_subsets(names):
-            place = self._sampler.marginals.places.get(effect)
-            if place is None:
+            effect_number = self._sampler.marginals.places.get(effect)
+            if effect_number is None:
                 continue
-            seen = np.zeros(self._columns.column_sizes(effect))
-            for number in np.flatnonzero(weights[:, place]):
-                seen += weights[number, place] * _interaction_effect_of_columns(
+            contrast = np.zeros(self._columns.column_sizes(effect))
+            for number in np.flatnonzero(weights[:, effect_number]):
+                contrast += weights[number, effect_number] * _interaction_effect_of_columns(
                     self._shares[number], self._tables[number], effect
                 )
             shape = [size if name in effect else 1 for name, size in zip(names, sizes, strict=True)]
-            found = found + seen.reshape(shape) * (seen.size / math.prod(sizes))
-        return found
+            table = table + contrast.reshape(shape) * (contrast.size / math.prod(sizes))
+        return table
 
-    def _which_tables_are_worth_using(self, names: Columns, own: int) -> NDArray[np.bool_]:
+    def _which_tables_are_worth_using(self, names: Columns, own_reports: int) -> NDArray[np.bool_]:
         """The tables from which an interval is computed: none where the question's own reports do about as well."""
         cells, marginals = math.prod(self._columns.column_sizes(names)), self._sampler.marginals
-        related = np.array([bool(set(names) & set(each)) for each in self._tables])
-        related &= self._clients >= self._fewest_reports_of_used_table(names, related)
-        small = (
-            related
+        is_related = np.array([bool(set(names) & set(table)) for table in self._tables])
+        is_related &= self._clients >= self._fewest_reports_of_used_table(names, is_related)
+        is_small = (
+            is_related
             & self._which_tables_sum_quickly
-            & np.array([each.size * cells <= _LARGEST_COEFFICIENTS for each in self._shares])
+            & np.array([shares.size * cells <= _LARGEST_COEFFICIENTS for shares in self._shares])
         )
-        same = np.array([each == names for each in self._tables])
-        reached = marginals.cell_variance(names, np.where(small, self._clients, 0))
-        alone = marginals.cell_variance(names, np.where(same, self._clients, 0)) if own else math.inf
-        if own and alone <= _NOT_WORTH * reached:
-            return np.zeros(len(related), dtype=bool)
-        if math.isfinite(reached):
-            return np.asarray(small)
-        whole = marginals.cell_variance(names, np.where(related, self._clients, 0))
-        return np.asarray(related & (math.isfinite(whole) and not own))
+        is_same = np.array([table == names for table in self._tables])
+        pooled_variance = marginals.cell_variance(names, np.where(is_small, self._clients, 0))
+        own_variance = marginals.cell_variance(names, np.where(is_same, self._clients, 0)) if own_reports else math.inf
+        if own_reports and own_variance <= _NOT_WORTH * pooled_variance:
+            return np.zeros(len(is_related), dtype=bool)
+        if math.isfinite(pooled_variance):
+            return np.asarray(is_small)
+        full_variance = marginals.cell_variance(names, np.where(is_related, self._clients, 0))
+        return np.asarray(is_related & (math.isfinite(full_variance) and not own_reports))
 
-    def _fewest_reports_of_used_table(self, names: Columns, related: NDArray[np.bool_]) -> int:
+    def _fewest_reports_of_used_table(self, names: Columns, is_related: NDArray[np.bool_]) -> int:
         """How many reports a table needs to be used: fewer where most clients were asked tables with few reports each."""
 
         def variance_at_report_threshold(fewest: int) -> float:
-            used = related & (self._clients >= fewest)
-            return self._sampler.marginals.cell_variance(names, np.where(used, self._clients, 0))
+            table_mask = is_related & (self._clients >= fewest)
+            return self._sampler.marginals.cell_variance(names, np.where(table_mask, self._clients, 0))
 
         return (
             _FEWEST
@@ -154,58 +161,56 @@ class ShareTables:
         )
 
     def _shares_and_interval_ends(
-        self, names: Columns, used: NDArray[np.bool_], confidence: float, among: int
+        self, names: Columns, table_mask: NDArray[np.bool_], confidence: float, among: int
     ) -> tuple[Floats, ...]:
         """The consistent shares by these tables alone, and the ends of their intervals: each alone, and all together."""
-        clients = np.where(used, self._clients, 0)
+        clients = np.where(table_mask, self._clients, 0)
         weights = self._sampler.marginals.table_weights_in_effects(clients)
         estimate = self._least_squares_table_of_columns(names, clients)
-        numbers, cells, everyone = np.flatnonzero(used), estimate.size, int(clients.sum())
+        numbers, cells, everyone = np.flatnonzero(table_mask), estimate.size, int(clients.sum())
         ends: list[list[float]] = [[], [], [], []]
         step = max(
             1, _LARGEST_HELD // (8 * sum(len(self._distinct_reports_with_counts[number][0]) for number in numbers))
         )
         for start in range(0, cells, step):
-            some = np.arange(start, min(start + step, cells))
-            values, counts, reach = [], [], np.zeros(len(some))
+            batch = np.arange(start, min(start + step, cells))
+            values, counts, reach = [], [], np.zeros(len(batch))
             for number in numbers.tolist():
-                (_, often), (_, gap) = self._distinct_reports_with_counts[number], self._chances[number]
-                blocks, each = (
-                    self._parts[number].blocks,
-                    self._share_coefficients(number, names, weights[number], some),
-                )
+                (_, report_counts), (_, gap) = self._distinct_reports_with_counts[number], self._chances[number]
+                blocks = self._parts[number].blocks
                 assert isinstance(blocks, BlockFamily)
+                coefficients = self._share_coefficients(number, names, weights[number], batch)
                 scale = everyone / (clients[number] * gap)
-                sums = scale * self._coefficient_sums_by_report(number, each)
-                middle = often @ sums / clients[number]
+                sums = scale * self._coefficient_sums_by_report(number, coefficients)
+                mean = report_counts @ sums / clients[number]
                 correction = math.sqrt(clients[number] / (clients[number] - 1))
-                values.append((sums - middle) * correction)
-                counts.append(often)
+                values.append((sums - mean) * correction)
+                counts.append(report_counts)
                 widest = np.maximum(
-                    scale * largest_report_sum_by_column(blocks, each) - middle,
-                    middle - scale * -largest_report_sum_by_column(blocks, -each),
+                    scale * largest_report_sum_by_column(blocks, coefficients) - mean,
+                    mean - scale * -largest_report_sum_by_column(blocks, -coefficients),
                 )
                 reach = np.maximum(reach, widest * correction)
             binned = _bin_values_linearly_on_grid(np.concatenate(values), np.concatenate(counts), reach)
-            for place, share in enumerate(estimate.ravel()[some]):
-                grid = np.linspace(-reach[place], reach[place], _GRID + 1)
+            for column, share in enumerate(estimate.ravel()[batch]):
+                grid = np.linspace(-reach[column], reach[column], _GRID + 1)
                 for kind, (count, sign) in enumerate(((1, -1.0), (1, 1.0), (among, -1.0), (among, 1.0))):
-                    away = average_upper_bound(sign * grid, binned[place], confidence, among=count)
-                    ends[kind].append(float(share) + sign * away)
-        return estimate, *(np.clip(np.array(each), 0.0, 1.0) for each in ends)
+                    margin = average_upper_bound(sign * grid, binned[column], confidence, among=count)
+                    ends[kind].append(float(share) + sign * margin)
+        return estimate, *(np.clip(np.array(end), 0.0, 1.0) for end in ends)
 
     @cached_property
     def _distinct_reports_with_counts(self) -> list[tuple[Reports, NDArray[np.int64]]]:
         """The different reports on each table, and how often each came."""
-        return [np.unique(given, return_counts=True) for given in self._reports]
+        return [np.unique(table_reports, return_counts=True) for table_reports in self._reports]
 
     @cached_property
     def _which_tables_sum_quickly(self) -> NDArray[np.bool_]:
         """Which tables have few outcomes in all of their different reports together."""
         return np.array(
             [
-                min(len(given), part.blocks.block_count) * part.blocks.size <= _LARGEST_SUMMED
-                for part, given in zip(self._parts, self._reports, strict=True)
+                min(len(table_reports), part.blocks.block_count) * part.blocks.size <= _LARGEST_SUMMED
+                for part, table_reports in zip(self._parts, self._reports, strict=True)
             ]
         )
 
@@ -219,22 +224,26 @@ class ShareTables:
             self._held[number] = outcome_membership_table(blocks, distinct)
         return np.asarray(self._held[number] @ coefficients)
 
-    def _share_coefficients(self, number: int, names: Columns, weights: Floats, some: NDArray[np.int64]) -> Floats:
+    def _share_coefficients(
+        self, number: int, names: Columns, weights: Floats, share_numbers: NDArray[np.int64]
+    ) -> Floats:
         """The coefficients of a table's shares, in the order of its part, in some of the consistent shares: (outcomes, shares)."""
-        written = self._written[number]
-        theirs = np.unravel_index(np.arange(self._shares[number].size), self._columns.column_sizes(written))
-        ours = np.unravel_index(some, self._columns.column_sizes(names))
+        table_columns = self._written[number]
+        table_indices = np.unravel_index(
+            np.arange(self._shares[number].size), self._columns.column_sizes(table_columns)
+        )
+        share_indices = np.unravel_index(share_numbers, self._columns.column_sizes(names))
         contrasts = {
-            name: (theirs[written.index(name)][:, None] == ours[names.index(name)][None, :])
+            name: (table_indices[table_columns.index(name)][:, None] == share_indices[names.index(name)][None, :])
             - 1.0 / self._columns[name].size
-            for name in set(names) & set(written)
+            for name in set(names) & set(table_columns)
         }
-        found = np.zeros((self._shares[number].size, len(some)))
-        for effect in column_subsets(tuple(name for name in names if name in written)):
+        coefficients = np.zeros((self._shares[number].size, len(share_numbers)))
+        for effect in column_subsets(tuple(name for name in names if name in table_columns)):
             weight = weights[self._sampler.marginals.places[effect]]
             rest = math.prod(self._columns.column_sizes(name for name in names if name not in effect))
-            found += weight / rest * np.prod([contrasts[name] for name in effect], axis=0)
-        return found
+            coefficients += weight / rest * np.prod([contrasts[name] for name in effect], axis=0)
+        return coefficients
 
 
 def report_sampler_of_survey_part(sampler: SurveySampler, part: Part) -> ReportSampler:
@@ -250,31 +259,33 @@ def unbiased_shares_from_reports(sampler: ReportSampler, reports: Reports) -> Fl
 
 
 def _reorder_table_columns(
-    columns: SurveyColumns, shares: Floats, given: Sequence[str], wanted: Sequence[str]
+    columns: SurveyColumns, shares: Floats, order: Sequence[str], new_order: Sequence[str]
 ) -> Floats:
     """A table of shares with its columns in another order."""
-    table = shares.reshape(columns.column_sizes(given))
-    return np.asarray(table.transpose([list(given).index(name) for name in wanted]))
+    table = shares.reshape(columns.column_sizes(order))
+    return np.asarray(table.transpose([list(order).index(name) for name in new_order]))
 
 
 def _bin_values_linearly_on_grid(values: Floats, counts: NDArray[np.int64], reach: Floats) -> Floats:
     """How often each point of a grid from -reach to reach occurs, (columns, points): a value counts for its two neighbours, with its mean."""
-    found = np.empty((values.shape[1], _GRID + 1))
+    histogram = np.empty((values.shape[1], _GRID + 1))
     for column, most in enumerate(reach):
-        place = np.clip((values[:, column] / most + 1.0) * (_GRID / 2), 0.0, _GRID) if most else np.zeros(len(values))
-        lower = np.minimum(place.astype(np.int64), _GRID - 1)
-        part = place - lower
-        found[column] = np.bincount(lower, weights=counts * (1.0 - part), minlength=_GRID + 1)
-        found[column, 1:] += np.bincount(lower, weights=counts * part, minlength=_GRID + 1)[:_GRID]
-    return found
+        position = (
+            np.clip((values[:, column] / most + 1.0) * (_GRID / 2), 0.0, _GRID) if most else np.zeros(len(values))
+        )
+        lower = np.minimum(position.astype(np.int64), _GRID - 1)
+        fraction = position - lower
+        histogram[column] = np.bincount(lower, weights=counts * (1.0 - fraction), minlength=_GRID + 1)
+        histogram[column, 1:] += np.bincount(lower, weights=counts * fraction, minlength=_GRID + 1)[:_GRID]
+    return histogram
 
 
 def _interaction_effect_of_columns(table: Floats, names: Sequence[str], effect: Sequence[str]) -> Floats:
     """The effect of some columns of a table."""
-    found = table.sum(axis=tuple(axis for axis, name in enumerate(names) if name not in effect))
+    contrast = table.sum(axis=tuple(axis for axis, name in enumerate(names) if name not in effect))
     for axis in range(len(effect)):
-        found = found - found.mean(axis=axis, keepdims=True)
-    return np.asarray(found)
+        contrast = contrast - contrast.mean(axis=axis, keepdims=True)
+    return np.asarray(contrast)
 
 
 class ReportSums:
@@ -291,44 +302,48 @@ class ReportSums:
         self, values: Sequence[Floats], counts: Sequence[NDArray[np.int64]], least: Floats, most: Floats
     ) -> None:
         self._values, self._counts, self._least, self._most = values, counts, least, most
-        self.clients = sum(int(often.sum()) for often in counts)
-        totals = (often @ each for each, often in zip(values, counts, strict=True))
+        self.clients = sum(int(part_counts.sum()) for part_counts in counts)
+        totals = (part_counts @ part_values for part_values, part_counts in zip(values, counts, strict=True))
         self.means = np.asarray(sum(totals) / self.clients)
 
-    def mean_interval_end(self, place: int, confidence: float, among: int, end: int) -> float:
+    def mean_interval_end(self, column: int, confidence: float, among: int, end: int) -> float:
         """The lower (0) or upper (1) end of the interval of one mean: Gaffke's bound on values that are rounded outwards to a grid."""
-        values = np.concatenate([each[:, place] for each in self._values])
-        often = np.concatenate(self._counts)
-        least, most = float(self._least[place]), float(self._most[place])
+        values = np.concatenate([part_values[:, column] for part_values in self._values])
+        report_counts = np.concatenate(self._counts)
+        least, most = float(self._least[column]), float(self._most[column])
         step = (most - least) / _GRID
         if step <= 0.0:
             return least
-        places = (values - least) / step
-        rounded = np.ceil(places) if end else np.floor(places)
-        counts = np.bincount(np.clip(rounded, 0, _GRID).astype(np.int64), weights=often, minlength=_GRID + 1)
+        positions = (values - least) / step
+        rounded = np.ceil(positions) if end else np.floor(positions)
+        counts = np.bincount(np.clip(rounded, 0, _GRID).astype(np.int64), weights=report_counts, minlength=_GRID + 1)
         grid, sign = np.linspace(least, most, _GRID + 1), 1.0 if end else -1.0
         return sign * average_upper_bound(sign * grid, counts.astype(np.int64), confidence, among=among)
 
 
 def coefficient_sums_of_reports(
     samplers: Sequence[ReportSampler],
-    held: Sequence[tuple[NDArray[np.float32] | None, Reports, NDArray[np.int64]]],
+    reports: Sequence[ReportsWithMembership],
     coefficients: Sequence[Floats],
 ) -> ReportSums:
     """Sums of coefficients over the blocks of reports. Each part has its own reports and coefficients (outcomes, sums)."""
-    clients = sum(int(often.sum()) for _, _, often in held)
+    clients = sum(int(counts.sum()) for _, _, counts in reports)
     values: list[Floats] = []
     least = np.full(coefficients[0].shape[1], np.inf)
     most = -least
-    for sampler, (table, distinct, often), each in zip(samplers, held, coefficients, strict=True):
+    for sampler, (table, distinct, counts), factors in zip(samplers, reports, coefficients, strict=True):
         blocks, chances = sampler.blocks, sampler.chances
-        scale = clients / (int(often.sum()) * chances.gap)
-        middle = chances.outside * each.sum(axis=0)
-        sums = sum_values_in_each_report(blocks, distinct, each) if table is None else table @ each.astype(np.float32)
-        values.append(scale * (sums - middle))
-        least = np.minimum(least, scale * (-largest_report_sum_by_column(blocks, -each) - middle))
-        most = np.maximum(most, scale * (largest_report_sum_by_column(blocks, each) - middle))
-    return ReportSums(values, [often for _, _, often in held], least, most)
+        scale = clients / (int(counts.sum()) * chances.gap)
+        offset = chances.outside * factors.sum(axis=0)
+        sums = (
+            sum_values_in_each_report(blocks, distinct, factors)
+            if table is None
+            else table @ factors.astype(np.float32)
+        )
+        values.append(scale * (sums - offset))
+        least = np.minimum(least, scale * (-largest_report_sum_by_column(blocks, -factors) - offset))
+        most = np.maximum(most, scale * (largest_report_sum_by_column(blocks, factors) - offset))
+    return ReportSums(values, [counts for _, _, counts in reports], least, most)
 
 
 class TreeLevels:
@@ -341,8 +356,8 @@ class TreeLevels:
         self._tree = Tree.finest_with_cell_count(self._levels[-1])
         growth = math.exp(min(sampler.epsilon, LARGEST_FLOAT_EXPONENT))
         self._noise = [
-            variance_per_direction(part.blocks, growth) / len(given)
-            for part, given in zip(parts, reports, strict=True)
+            variance_per_direction(part.blocks, growth) / len(level_reports)
+            for part, level_reports in zip(parts, reports, strict=True)
             if isinstance(part.blocks, BlockFamily)
         ]
         self.edges = cell_edges(sampler.survey.columns, column, self._levels[-1])
@@ -354,39 +369,40 @@ class TreeLevels:
             nodes / (count * noise) if count >= nodes else 0.0
             for count, noise in zip(self._levels, self._noise, strict=True)
         ]
-        return [each / sum(precisions) for each in precisions]
+        return [precision / sum(precisions) for precision in precisions]
 
     def query_coefficients_by_level(self, queries: Floats) -> list[Floats]:
         """The coefficients of each level's shares in linear queries of the cells, (nodes, queries), for queries (cells, queries)."""
-        found = [np.zeros((count, queries.shape[1])) for count in self._levels]
+        coefficients = [np.zeros((count, queries.shape[1])) for count in self._levels]
         parent = queries.mean(axis=0, keepdims=True)
         for depth in range(1, self._tree.depth + 1):
             nodes = self._tree.node_count(depth)
             averages = queries.reshape(nodes, -1, queries.shape[1]).mean(axis=1)
             contrasts = averages - np.repeat(parent, self._tree.branching, axis=0)
-            for place, weight in enumerate(self._level_weights_at_depth(depth)):
+            for level, weight in enumerate(self._level_weights_at_depth(depth)):
                 if weight:
-                    found[place] += weight * np.repeat(contrasts, self._levels[place] // nodes, axis=0)
+                    coefficients[level] += weight * np.repeat(contrasts, self._levels[level] // nodes, axis=0)
             parent = averages
-        return found
+        return coefficients
 
     @cached_property
     def cell_shares(self) -> Floats:
         """The least-squares shares of the cells, which add up to 1."""
         shares = [
-            unbiased_shares_from_reports(each, given) for each, given in zip(self._samplers, self._reports, strict=True)
+            unbiased_shares_from_reports(level_sampler, level_reports)
+            for level_sampler, level_reports in zip(self._samplers, self._reports, strict=True)
         ]
-        found = np.ones(1)
+        node_shares = np.ones(1)
         for depth in range(1, self._tree.depth + 1):
             nodes = self._tree.node_count(depth)
             sums = np.zeros(nodes)
-            for weight, each in zip(self._level_weights_at_depth(depth), shares, strict=True):
+            for weight, level_shares in zip(self._level_weights_at_depth(depth), shares, strict=True):
                 if weight:
-                    sums += weight * each.reshape(nodes, -1).sum(axis=1)
+                    sums += weight * level_shares.reshape(nodes, -1).sum(axis=1)
             siblings = sums.reshape(-1, self._tree.branching)
             contrasts = siblings - siblings.mean(axis=1, keepdims=True)
-            found = (found[:, None] / self._tree.branching + contrasts).ravel()
-        return found
+            node_shares = (node_shares[:, None] / self._tree.branching + contrasts).ravel()
+        return node_shares
 
     @cached_property
     def distribution_function(self) -> Floats:
@@ -400,8 +416,8 @@ class TreeLevels:
         rising[0], rising[-1] = 0.0, 1.0
         first = np.searchsorted(rising, levels, side="left").clip(1, len(rising) - 1)
         below, above = rising[first - 1], rising[first]
-        part = np.where(above > below, (levels - below) / np.where(above > below, above - below, 1.0), 1.0)
-        return np.asarray(self.edges[first - 1] + part * (self.edges[first] - self.edges[first - 1]))
+        fraction = np.where(above > below, (levels - below) / np.where(above > below, above - below, 1.0), 1.0)
+        return np.asarray(self.edges[first - 1] + fraction * (self.edges[first] - self.edges[first - 1]))
 
     @cached_property
     def distribution_function_standard_errors(self) -> Floats:
@@ -410,10 +426,12 @@ class TreeLevels:
         variance = np.zeros(cells + 1)
         for depth in range(1, self._tree.depth + 1):
             nodes, noise = self._tree.node_count(depth), 0.0
-            for weight, count, each in zip(self._level_weights_at_depth(depth), self._levels, self._noise, strict=True):
-                noise += weight * weight * each * count / nodes
-            covered = np.arange(cells + 1) * nodes / cells  # nodes below an edge, with a part of one
-            node, part = np.divmod(covered, 1.0)
+            for weight, count, level_noise in zip(
+                self._level_weights_at_depth(depth), self._levels, self._noise, strict=True
+            ):
+                noise += weight * weight * level_noise * count / nodes
+            nodes_below = np.arange(cells + 1) * nodes / cells  # nodes below an edge, with a part of one
+            node, part = np.divmod(nodes_below, 1.0)
             siblings = node % self._tree.branching + part
             squares = node % self._tree.branching + part * part
             variance += noise * (squares - siblings * siblings / self._tree.branching)
@@ -430,21 +448,21 @@ class TreeLevels:
     @cached_property
     def _standard_error_upper_bounds(self) -> Floats:
         """At least the standard errors of the distribution function at the inner edges, in any population, but for the noise of blocks."""
-        spread = np.square(self.distribution_function_standard_errors[1:-1])
-        for given, each in zip(self._reports, self._edge_coefficients_by_level, strict=True):
-            spread = spread + np.square(np.ptp(each, axis=0)) / (4.0 * len(given))
-        return np.asarray(np.sqrt(spread))
+        variance = np.square(self.distribution_function_standard_errors[1:-1])
+        for level_reports, coefficients in zip(self._reports, self._edge_coefficients_by_level, strict=True):
+            variance = variance + np.square(np.ptp(coefficients, axis=0)) / (4.0 * len(level_reports))
+        return np.asarray(np.sqrt(variance))
 
     @cached_property
-    def _reports_with_membership_by_level(self) -> list[tuple[NDArray[np.float32] | None, Reports, NDArray[np.int64]]]:
+    def _reports_with_membership_by_level(self) -> list[ReportsWithMembership]:
         """Which outcomes each distinct report of a level holds, where that fits into memory; the reports; and how often each came."""
-        found: list[tuple[NDArray[np.float32] | None, Reports, NDArray[np.int64]]] = []
-        for part, given in zip(self._parts, self._reports, strict=True):
+        levels: list[ReportsWithMembership] = []
+        for part, level_reports in zip(self._parts, self._reports, strict=True):
             assert isinstance(part.blocks, BlockFamily)
-            distinct, often = np.unique(given, return_counts=True)
+            distinct, counts = np.unique(level_reports, return_counts=True)
             small = len(distinct) * part.blocks.size <= _LARGEST_HELD
-            found.append((outcome_membership_table(part.blocks, distinct) if small else None, distinct, often))
-        return found
+            levels.append((outcome_membership_table(part.blocks, distinct) if small else None, distinct, counts))
+        return levels
 
     def quantile_interval(self, level: float, confidence: float, among: int) -> tuple[float, float]:
         """An interval of a quantile, whose ends are edges of cells."""
@@ -455,18 +473,18 @@ class TreeLevels:
         low, high = 0, len(self.edges) - 1
         for end in (1, 0):
             order = np.arange(len(below)) if end else np.arange(len(below))[::-1]
-            away = below[order] if end else -below[order]
-            kept = np.flatnonzero(away < _NEAR * deviation * errors[order])  # not rejected, without a look
-            stop = int(kept[0]) if kept.size else len(order)
-            unsure = np.flatnonzero(away[:stop] <= farthest * largest[order[:stop]])
-            start = int(unsure[0]) if unsure.size else stop
-            rejected = order[
+            distances = below[order] if end else -below[order]
+            near = np.flatnonzero(distances < _NEAR * deviation * errors[order])  # not rejected, without a look
+            stop = int(near[0]) if near.size else len(order)
+            undecided = np.flatnonzero(distances[:stop] <= farthest * largest[order[:stop]])
+            start = int(undecided[0]) if undecided.size else stop
+            rejected_edges = order[
                 : start + self._count_leading_rejected_edges(order[start:stop], level, confidence, among, end)
             ]
-            if rejected.size and end:
-                low = int(rejected[-1]) + 1
-            elif rejected.size:
-                high = int(rejected[-1]) + 1
+            if rejected_edges.size and end:
+                low = int(rejected_edges[-1]) + 1
+            elif rejected_edges.size:
+                high = int(rejected_edges[-1]) + 1
         return float(self.edges[low]), float(self.edges[max(high, low)])
 
     def _count_leading_rejected_edges(
@@ -475,11 +493,11 @@ class TreeLevels:
         """How many edges of a sequence are rejected before the first that is not; `end`: 1 where F(e) >= level is tested, else 0."""
         for start in range(0, len(sequence), _EDGES):
             edges = sequence[start : start + _EDGES]
-            coefficients = [each[:, edges] for each in self._edge_coefficients_by_level]
+            coefficients = [level_coefficients[:, edges] for level_coefficients in self._edge_coefficients_by_level]
             sums = coefficient_sums_of_reports(self._samplers, self._reports_with_membership_by_level, coefficients)
             offset = (edges + 1) / (len(self.edges) - 1)  # what the contrasts leave out: the uniform law's value
-            for place in range(len(edges)):
-                found = offset[place] + sums.mean_interval_end(place, confidence, among, end)
-                if found >= level if end else found <= level:
-                    return start + place
+            for index in range(len(edges)):
+                bound = offset[index] + sums.mean_interval_end(index, confidence, among, end)
+                if bound >= level if end else bound <= level:
+                    return start + index
         return len(sequence)

@@ -79,8 +79,8 @@ class ExampleMixture:
 
     def log_likelihood(self, shares: Floats) -> float:
         """sum_x f_x log y_x: the log-likelihood of the counts alone, for each."""
-        seen = shares > 0.0
-        return float(shares[seen] @ np.log(self.law[seen]))
+        support = shares > 0.0
+        return float(shares[support] @ np.log(self.law[support]))
 
     def leave_one_out_log_likelihood_losses(self, laws: Floats, shares: Floats) -> Floats:
         """The fall of log y_x, times the number of counts, when one count of x is left out (k,); 0 where there is none.
@@ -88,26 +88,25 @@ class ExampleMixture:
         To first order, by differentiating w_i (1 + tau - g_i) = tau/N: dy/y = (I + A diag(f))^-1 A df, A = sum_i (w_i/s_i) (q_i/y)
         (q_i/y)^T. The mean over the counts is the optimism of their likelihood about each further one.
         """
-        seen = shares > 0.0
-        f, q = shares[seen], laws[:, seen] / self.law[seen]
+        support = shares > 0.0
+        f, q = shares[support], laws[:, support] / self.law[support]
         slack = self.pull / len(laws) / self.weights  # as the path has it: w s = tau/N
+        losses = np.zeros_like(shares)
         if len(f) > _MANY_OUTCOMES:  # (I + U U' F)^-1 U U' = U (I + U' F U)^-1 U'
             u = (q * np.sqrt(self.weights / slack)[:, None]).T
             inner = np.linalg.solve(np.eye(len(laws)) + (u.T * f) @ u, u.T)
-            many = np.zeros_like(shares)
-            many[seen] = (u * inner.T).sum(axis=1) - u @ (inner @ f)
-            return many
+            losses[support] = (u * inner.T).sum(axis=1) - u @ (inner @ f)
+            return losses
         spread = (q * (self.weights / slack)[:, None]).T @ q
         response = np.linalg.solve(np.eye(len(f)) + spread * f, spread)
-        found = np.zeros_like(shares)
-        found[seen] = np.diag(response) - response @ f
-        return found
+        losses[support] = np.diag(response) - response @ f
+        return losses
 
 
 def iterate_best_mixtures(laws: Floats, shares: Floats, pulls: Sequence[float]) -> Iterator[ExampleMixture]:
     """The best mixture of distributions (N, k) for shares (k,) at each of falling pulls."""
-    seen = shares > 0.0
-    q, f = np.ascontiguousarray(laws[:, seen]), shares[seen]
+    support = shares > 0.0
+    q, f = np.ascontiguousarray(laws[:, support]), shares[support]
     number = len(q)
     w = np.full(number, 1.0 / number)
     v = f / (w @ q)
@@ -124,9 +123,9 @@ def _solve_weights_and_dual_by_newton(q: Floats, f: Floats, w: Floats, v: Floats
     best, least = (w, v), math.inf
     for _ in range(_STEPS):
         g = q @ v
-        over = float(g.max() / (1.0 + pull))
-        if over >= 1.0:  # shrink an infeasible dual
-            v, g = v * (0.999 / over), g * (0.999 / over)
+        excess = float(g.max() / (1.0 + pull))
+        if excess >= 1.0:  # shrink an infeasible dual
+            v, g = v * (0.999 / excess), g * (0.999 / excess)
         s = 1.0 + pull - g
         y = w @ q
         miss = max(float(np.abs(w * s - target).sum()), float(np.abs(v * y - f).sum())) / (1.0 + pull)
@@ -173,13 +172,13 @@ def _normalise_weights_and_bound_gap(q: Floats, f: Floats, w: Floats, pull: floa
     """Normalised weights, one step of expectation maximisation further, and their gap."""
     w = w / w.sum()
     rounding = 4.0 * (q.shape[0] + q.shape[1]) * _UNIT
-    found = []
+    candidates = []
     for _ in range(3):
         h = (q @ (f / (w @ q)) + pull / len(q) / w) / (1.0 + pull)
-        found.append(((1.0 + pull) * (max(0.0, math.log(float(h.max()))) + rounding), w))
+        candidates.append(((1.0 + pull) * (max(0.0, math.log(float(h.max()))) + rounding), w))
         w = w * h
         w = w / w.sum()
-    gap, w = min(found, key=lambda one: one[0])
+    gap, w = min(candidates, key=lambda candidate: candidate[0])
     return w, gap
 
 
@@ -223,22 +222,22 @@ def reweight_examples(
     rounds: Sequence[tuple[Sampler[Any], Integers]], laws: Floats, *, pull: float | None = None
 ) -> Reweighted:
     """Examples (N, k) reweighted to explain the counts of one or several samplers on the same outcomes; `pull` in samples, or chosen."""
-    counts = np.concatenate([counted for _, counted in rounds]).astype(np.float64)
-    released = np.hstack([_output_laws_of_examples(sampler, laws) for sampler, _ in rounds])
+    counts = np.concatenate([round_counts for _, round_counts in rounds]).astype(np.float64)
+    output_laws = np.hstack([_output_laws_of_examples(sampler, laws) for sampler, _ in rounds])
     number = float(counts.sum())
     shares = counts / number
-    found, fitted = _fit_example_mixture_and_optimism(released, shares, number, laws.shape[1], pull)
-    law = np.asarray(found.weights @ laws)
+    mixture, optimism = _fit_example_mixture_and_optimism(output_laws, shares, number, laws.shape[1], pull)
+    law = np.asarray(mixture.weights @ laws)
     unexplained = (
-        (shares - found.law * _sample_fraction_of_each_sampler(rounds, number)).reshape(len(rounds), -1).sum(axis=0)
+        (shares - mixture.law * _sample_fraction_of_each_sampler(rounds, number)).reshape(len(rounds), -1).sum(axis=0)
     )
     return Reweighted(
         law,
         nearest_law(law + unexplained),
-        found.weights,
-        found.pull * number,
-        found.gap,
-        _standardised_pearson_statistic(rounds, found, fitted),
+        mixture.weights,
+        mixture.pull * number,
+        mixture.gap,
+        _standardised_pearson_statistic(rounds, mixture, optimism),
     )
 
 
@@ -250,43 +249,43 @@ def reweight_examples_to_reports(
     Blocks that nobody reported have no share in the likelihood, and need not be listed. `strain` compares supports with those of the
     weighted examples, in standard deviations of a sum of k - 1 squares; `debiased` adds what supports have beyond them.
     """
-    seen, often = np.unique(reports, return_counts=True)
-    if len(laws) * len(seen) > LARGEST_TABLE:
+    distinct, counts = np.unique(reports, return_counts=True)
+    if len(laws) * len(distinct) > LARGEST_TABLE:
         raise DiscreetError(
-            f"{len(laws):,} examples and {len(seen):,} different reports: more than {LARGEST_TABLE:,} pairs; take fewer examples, at random"
+            f"{len(laws):,} examples and {len(distinct):,} different reports: more than {LARGEST_TABLE:,} pairs; take fewer "
+            "examples, at random"
         )
-    number, blocks = float(often.sum()), sampler.blocks
-    masses = np.zeros((len(laws), len(seen)))
+    number, blocks = float(counts.sum()), sampler.blocks
+    masses = np.zeros((len(laws), len(distinct)))
     for outcome in range(blocks.size):
-        masses[:, blocks.holds(seen, np.array([outcome]))] += laws[:, outcome, None]
+        masses[:, blocks.holds(distinct, np.array([outcome]))] += laws[:, outcome, None]
     beta = sampler.uniform_weight / TOTAL
-    released = beta + (1.0 - beta) * masses * (
-        blocks.block_count / blocks.blocks_per_point
-    )  # times the number of blocks, which changes no weight
-    shares = often / number
-    found, fitted = _fit_example_mixture_and_optimism(released, shares, number, laws.shape[1])
-    law, chances = np.asarray(found.weights @ laws), sampler.chances
+    # times the number of blocks, which changes no weight
+    output_laws = beta + (1.0 - beta) * masses * (blocks.block_count / blocks.blocks_per_point)
+    shares = counts / number
+    mixture, optimism = _fit_example_mixture_and_optimism(output_laws, shares, number, laws.shape[1])
+    law, chances = np.asarray(mixture.weights @ laws), sampler.chances
     expected = chances.outside + chances.gap * law
-    beyond = supports / number - expected
+    excess = supports / number - expected
     spread = np.maximum(expected * (1.0 - expected), 1e-300)  # nothing, of an outcome that every report holds
-    squares = float(np.sum(np.square(beyond) / spread)) * number
+    squares = float(np.sum(np.square(excess) / spread)) * number
     freedom = max(len(law) - 1.0, 1.0)
-    strain = (squares - max(freedom - fitted, 0.0)) / math.sqrt(2.0 * freedom)
-    return Reweighted(law, nearest_law(law + beyond), found.weights, found.pull * number, found.gap, strain)
+    strain = (squares - max(freedom - optimism, 0.0)) / math.sqrt(2.0 * freedom)
+    return Reweighted(law, nearest_law(law + excess), mixture.weights, mixture.pull * number, mixture.gap, strain)
 
 
 def _fit_example_mixture_and_optimism(
-    released: Floats, shares: Floats, number: float, outcomes: int, pull: float | None = None
+    output_laws: Floats, shares: Floats, number: float, outcomes: int, pull: float | None = None
 ) -> tuple[ExampleMixture, float]:
     """The best mixture at the pull that is given, or else chosen, and the optimism of its likelihood."""
     path = list(
         iterate_best_mixtures(
-            released, shares, _regularisation_path_down_to(outcomes if pull is None else pull, number)
+            output_laws, shares, _regularisation_path_down_to(outcomes if pull is None else pull, number)
         )
     )
-    falls = [found.leave_one_out_log_likelihood_losses(released, shares) for found in path]
-    chosen = len(path) - 1 if pull is not None else _regularisation_index_by_leave_one_out(path, falls, shares, number)
-    return path[chosen], float(shares @ falls[chosen])
+    losses = [mixture.leave_one_out_log_likelihood_losses(output_laws, shares) for mixture in path]
+    index = len(path) - 1 if pull is not None else _regularisation_index_by_leave_one_out(path, losses, shares, number)
+    return path[index], float(shares @ losses[index])
 
 
 def _output_laws_of_examples(sampler: Sampler[Any], laws: Floats) -> Floats:
@@ -302,25 +301,27 @@ def _sample_fraction_of_each_sampler(rounds: Sequence[tuple[Sampler[Any], Intege
 
 
 def _regularisation_index_by_leave_one_out(
-    path: Sequence[ExampleMixture], freedoms: Sequence[Floats], shares: Floats, number: float
+    path: Sequence[ExampleMixture], losses: Sequence[Floats], shares: Floats, number: float
 ) -> int:
     """The strongest pull whose leave-one-out prediction is within one standard error of the best."""
-    seen = shares > 0.0
-    f = shares[seen]
-    foretold = [np.log(found.law[seen]) - freedom[seen] / number for found, freedom in zip(path, freedoms, strict=True)]
-    best = max(foretold, key=lambda one: float(f @ one))
-    for place, one in enumerate(foretold):
-        worse = best - one
-        mean = float(f @ worse)
-        if mean <= float(np.sqrt(f @ np.square(worse - mean) / number)):
-            return place
+    support = shares > 0.0
+    f = shares[support]
+    predictions = [
+        np.log(mixture.law[support]) - loss[support] / number for mixture, loss in zip(path, losses, strict=True)
+    ]
+    best = max(predictions, key=lambda prediction: float(f @ prediction))
+    for index, prediction in enumerate(predictions):
+        deficit = best - prediction
+        mean = float(f @ deficit)
+        if mean <= float(np.sqrt(f @ np.square(deficit - mean) / number)):
+            return index
     raise AssertionError("the best is no worse than itself")
 
 
 def example_laws_for_reports(sampler: ReportSampler, examples: Any) -> Floats:
     """Examples as distributions (N, k) on the outcomes that are reported."""
-    given = examples if hasattr(examples, "tocsr") else sampler.family.as_rows(examples, "examples")
-    return as_example_clients(given, None, sampler.family.size, name="examples").dense_laws()
+    rows = examples if hasattr(examples, "tocsr") else sampler.family.as_rows(examples, "examples")
+    return as_example_clients(rows, None, sampler.family.size, name="examples").dense_laws()
 
 
 def example_laws(sampler: Sampler[AnyFamily], examples: Any) -> Floats:
@@ -328,44 +329,44 @@ def example_laws(sampler: Sampler[AnyFamily], examples: Any) -> Floats:
     line.
     """
     family: AnyFamily = sampler.family
-    given = examples
+    rows = examples
     if isinstance(family, ContinuousFamily):
         if not isinstance(sampler.carrier, CellAtoms):
             raise DiscreetError(
                 f"examples are distributions on cells, by which {sampler!r} does not release; leave them out"
             )
-        given = given if hasattr(given, "tocsr") else as_floats(given, "examples")
+        rows = rows if hasattr(rows, "tocsr") else as_floats(rows, "examples")
     elif not hasattr(examples, "tocsr"):
-        given = family.as_rows(examples, "examples")
-    shape: tuple[int, ...] = tuple(given.shape)
+        rows = family.as_rows(examples, "examples")
+    shape: tuple[int, ...] = tuple(rows.shape)
     if len(shape) == 2 and shape[0] * shape[1] > LARGEST_TABLE:
         raise DiscreetError(
             f"examples has {shape[0]:,} rows on {shape[1]:,} outcomes, more than {LARGEST_TABLE:,} numbers; take fewer of them, at random"
         )
-    return as_example_clients(given, None, sampler.carrier.size, name="examples").dense_laws()
+    return as_example_clients(rows, None, sampler.carrier.size, name="examples").dense_laws()
 
 
 def _regularisation_path_down_to(least: float, number: float) -> list[float]:
     """The path down to a pull of that many samples, each relative to the number of samples."""
-    return [*(one for one in PULLS if one > least / number), least / number]
+    return [*(pull for pull in PULLS if pull > least / number), least / number]
 
 
 def _standardised_pearson_statistic(
-    rounds: Sequence[tuple[Sampler[Any], Integers]], found: ExampleMixture, fitted: float
+    rounds: Sequence[tuple[Sampler[Any], Integers]], mixture: ExampleMixture, optimism: float
 ) -> float:
     """Pearson's statistic in standard deviations: sum (c - n y)^2/(n y), of mean (outcomes - 1 for each round) less what was fitted.
 
     Its variance under the mixture is 2 (k - 1) + (sum 1/y - k^2 - 2k + 2)/n, exactly, which allows for outcomes that are hardly ever
     released.
     """
-    statistic, mean, variance, at = 0.0, 0.0, 0.0, 0
+    statistic, mean, variance, start = 0.0, 0.0, 0.0, 0
     for _, counts in rounds:
         number, k = float(counts.sum()), len(counts)
-        y = found.law[at : at + k]
-        at += k
+        y = mixture.law[start : start + k]
+        start += k
         if not number:
             continue
         statistic += float(np.sum(np.square(counts - number * y) / (number * y)))
         mean += k - 1
         variance += 2.0 * (k - 1) + max(0.0, float(np.sum(1.0 / y)) - k * k - 2.0 * k + 2.0) / number
-    return (statistic - max(mean - fitted, 0.0)) / math.sqrt(max(variance, 1e-300))
+    return (statistic - max(mean - optimism, 0.0)) / math.sqrt(max(variance, 1e-300))

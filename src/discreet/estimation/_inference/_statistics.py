@@ -157,21 +157,21 @@ def _evaluate_statistic_at_outcome(phi: Callable[[Any], float], outcome: Any) ->
     return number
 
 
-def parse_statistic_parameter(wanted: str, parameter: str) -> float:
+def parse_statistic_parameter(statistic: str, parameter: str) -> float:
     """The number after the colon of a statistic's name."""
     try:
         number = float(parameter)
     except ValueError:
         number = math.nan
     if math.isnan(number):
-        raise DiscreetError(f"statistic = {wanted!r} needs a number after the colon")
+        raise DiscreetError(f"statistic = {statistic!r} needs a number after the colon")
     return number
 
 
 def quantile_of_law(law: Floats, values: Floats, level: float) -> float:
     """The first of the increasing values up to which a law has the level; the last one if rounding leaves it short."""
-    reached = np.flatnonzero(np.cumsum(law) >= level - 1e-12)
-    return float(values[reached[0] if reached.size else -1])
+    positions = np.flatnonzero(np.cumsum(law) >= level - 1e-12)
+    return float(values[positions[0] if positions.size else -1])
 
 
 def quantile_interval_fields(
@@ -198,13 +198,13 @@ def mean_tail_probability(deviation: Floats, variance: Floats, reach: Floats, sa
 
     It is that of the law on two points with the same variance and reach.
     """
-    room = np.maximum(reach, 1e-150)  # whose square is no zero
-    ratio = np.maximum(variance, 0.0) / (room * room)
+    safe_reach = np.maximum(reach, 1e-150)  # whose square is no zero
+    ratio = np.maximum(variance, 0.0) / (safe_reach * safe_reach)
     chance = ratio / (1.0 + ratio)
-    share = np.clip((deviation / room + ratio) / (1.0 + ratio), 0.0, 1.0)
-    number = samples * share
-    exact = scipy.special.betainc(np.maximum(number, 1e-300), samples - number + 1.0, chance)
-    return np.where(deviation <= 0.0, 1.0, np.where(deviation > reach * (1.0 + 1e-9), 0.0, exact))
+    share = np.clip((deviation / safe_reach + ratio) / (1.0 + ratio), 0.0, 1.0)
+    count = samples * share
+    tail = scipy.special.betainc(np.maximum(count, 1e-300), samples - count + 1.0, chance)
+    return np.where(deviation <= 0.0, 1.0, np.where(deviation > reach * (1.0 + 1e-9), 0.0, tail))
 
 
 def centred_report_sums(blocks: BlockFamily, phi: Floats) -> BlockSums:
@@ -214,30 +214,32 @@ def centred_report_sums(blocks: BlockFamily, phi: Floats) -> BlockSums:
 
 
 @lru_cache(maxsize=1024)
-def _cached_report_sums(blocks: BlockFamily, written: bytes) -> BlockSums:
-    return _compute_report_sums(blocks, np.frombuffer(written))
+def _cached_report_sums(blocks: BlockFamily, phi_bytes: bytes) -> BlockSums:
+    return _compute_report_sums(blocks, np.frombuffer(phi_bytes))
 
 
 def _compute_report_sums(blocks: BlockFamily, phi: Floats) -> BlockSums:
-    squares, together = float(phi @ phi), float(blocks.chance_of_holding_second_point)
-    everywhere = float(blocks.chance_of_holding_point) * (1.0 - together) * squares
+    squares, pair_chance = float(phi @ phi), float(blocks.chance_of_holding_second_point)
+    mean_square = float(blocks.chance_of_holding_point) * (1.0 - pair_chance) * squares
     most = largest_report_sum(blocks, phi)
     if not isinstance(blocks, AffineBlocks):
-        return BlockSums(everywhere, _second_moments_of_subset_sums(blocks, phi * phi, squares), most)
+        return BlockSums(mean_square, _second_moments_of_subset_sums(blocks, phi * phi, squares), most)
     if blocks.point_count * blocks.size > _MOST_PRODUCTS:
-        loose = min(
-            everywhere / float(blocks.chance_of_holding_point), max(most, largest_report_sum(blocks, -phi)) ** 2
+        bound = min(
+            mean_square / float(blocks.chance_of_holding_point), max(most, largest_report_sum(blocks, -phi)) ** 2
         )
-        return BlockSums(everywhere, np.full(blocks.size, loose), most)
-    return BlockSums(everywhere, *_affine_sum_moments_and_largest_sum(blocks, phi))
+        return BlockSums(mean_square, np.full(blocks.size, bound), most)
+    return BlockSums(mean_square, *_affine_sum_moments_and_largest_sum(blocks, phi))
 
 
 def _second_moments_of_subset_sums(blocks: BlockFamily, phi_squared: Floats, squares: float | Floats) -> Floats:
     """psi for all subsets of one width: E V^2 given x, with sum phi = 0."""
-    one = float(blocks.chance_of_holding_second_point)
-    two = one * (blocks.width - 2) / (blocks.point_count - 2) if blocks.point_count > 2 else 0.0
-    others = squares - phi_squared  # sum of squares of the others, whose sum is -phi(x)
-    return np.asarray(phi_squared * (1.0 - 2.0 * one) + one * others + two * (phi_squared - others))
+    one_other = float(blocks.chance_of_holding_second_point)
+    two_others = one_other * (blocks.width - 2) / (blocks.point_count - 2) if blocks.point_count > 2 else 0.0
+    other_squares = squares - phi_squared  # sum of squares of the others, whose sum is -phi(x)
+    return np.asarray(
+        phi_squared * (1.0 - 2.0 * one_other) + one_other * other_squares + two_others * (phi_squared - other_squares)
+    )
 
 
 def _affine_sum_moments_and_largest_sum(blocks: AffineBlocks, phi: Floats) -> tuple[Floats, float]:
@@ -247,22 +249,22 @@ def _affine_sum_moments_and_largest_sum(blocks: AffineBlocks, phi: Floats) -> tu
     step = max(1, _AT_ONCE // blocks.size)
     for start in range(1, blocks.point_count, step):
         vectors = np.arange(start, min(start + step, blocks.point_count), dtype=np.int64)
-        places = np.asarray(blocks.inner_product(vectors[:, None], outcomes[None, :]))
-        places += q * np.arange(len(vectors))[:, None]
-        lines: Floats = np.bincount(places.ravel(), np.tile(phi, len(vectors)), q * len(vectors)).astype(np.float64)
+        indices = np.asarray(blocks.inner_product(vectors[:, None], outcomes[None, :]))
+        indices += q * np.arange(len(vectors))[:, None]
+        lines: Floats = np.bincount(indices.ravel(), np.tile(phi, len(vectors)), q * len(vectors)).astype(np.float64)
         sums = _cyclic_window_sums(lines.reshape(-1, q), c)
         most = max(most, float(sums.max()))
-        total += _cyclic_window_sums(np.square(sums), c).ravel()[places].sum(axis=0)
+        total += _cyclic_window_sums(np.square(sums), c).ravel()[indices].sum(axis=0)
     return total / blocks.blocks_per_point, most
 
 
 def _cyclic_window_sums(lines: Floats, window: int) -> Floats:
     """For every s the sum of lines at (i - s) mod q over i < window, of each row."""
     q = lines.shape[1]
-    upto = np.zeros((len(lines), q + window + 1))
-    np.cumsum(np.concatenate([lines, lines[:, :window]], axis=1), axis=1, out=upto[:, 1:])
+    cumulative = np.zeros((len(lines), q + window + 1))
+    np.cumsum(np.concatenate([lines, lines[:, :window]], axis=1), axis=1, out=cumulative[:, 1:])
     first = -np.arange(q) % q
-    return np.asarray(upto[:, first + window] - upto[:, first])
+    return np.asarray(cumulative[:, first + window] - cumulative[:, first])
 
 
 def largest_report_sum(blocks: BlockFamily, phi: Floats) -> float:
@@ -278,20 +280,20 @@ def largest_report_sum_by_column(blocks: BlockFamily, columns: Floats) -> Floats
 
 def outcome_membership_table(blocks: BlockFamily, reports: Reports) -> NDArray[np.float32]:
     """A table of ones where the block of a report holds an outcome, and zeros elsewhere."""
-    outcomes, found = np.arange(blocks.size, dtype=np.int64), np.empty((len(reports), blocks.size), dtype=np.float32)
+    outcomes, table = np.arange(blocks.size, dtype=np.int64), np.empty((len(reports), blocks.size), dtype=np.float32)
     step = max(1, _ENTRIES // blocks.size)
     for start in range(0, len(reports), step):
-        found[start : start + step] = blocks.holds(reports[start : start + step, None], outcomes[None, :])
-    return found
+        table[start : start + step] = blocks.holds(reports[start : start + step, None], outcomes[None, :])
+    return table
 
 
 def sum_values_in_each_report(blocks: BlockFamily, reports: Reports, phi: Floats) -> Floats:
     """The sum of phi (of each of its columns) over the outcomes of each report's block."""
-    found = np.empty((len(reports), *phi.shape[1:]))
+    sums = np.empty((len(reports), *phi.shape[1:]))
     step = max(1, _ENTRIES // blocks.size)
     for start in range(0, len(reports), step):
-        found[start : start + step] = outcome_membership_table(blocks, reports[start : start + step]) @ phi
-    return found
+        sums[start : start + step] = outcome_membership_table(blocks, reports[start : start + step]) @ phi
+    return sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,21 +308,21 @@ class SupportStatistics:
         """The largest average of phi under the average client, which is exceeded with probability at most `miss`."""
         if float(phi.min()) == float(phi.max()):
             return float(phi.max())
-        middle = float(phi.mean())
-        centred = phi - middle
+        mean = float(phi.mean())
+        centred = phi - mean
         if len(np.unique(phi)) == 2:
-            return middle + self._centred_mean_upper_bound(centred, miss, math.inf)
+            return mean + self._centred_mean_upper_bound(centred, miss, math.inf)
         psi = centred_report_sums(self.sampler.blocks, centred).given
-        spread = float(psi.mean())
-        second = spread + self._centred_mean_upper_bound(psi - spread, _FOR_VARIANCE * miss, math.inf)
-        return middle + self._centred_mean_upper_bound(centred, (1.0 - _FOR_VARIANCE) * miss, second)
+        psi_mean = float(psi.mean())
+        psi_bound = psi_mean + self._centred_mean_upper_bound(psi - psi_mean, _FOR_VARIANCE * miss, math.inf)
+        return mean + self._centred_mean_upper_bound(centred, (1.0 - _FOR_VARIANCE) * miss, psi_bound)
 
-    def _centred_mean_upper_bound(self, phi: Floats, miss: float, second: float) -> float:
-        """The same for values with sum 0. `second`: a bound on P(psi), from elsewhere."""
+    def _centred_mean_upper_bound(self, phi: Floats, miss: float, psi_bound: float) -> float:
+        """The same for values with sum 0. `psi_bound`: a bound on P(psi), from elsewhere."""
         least, most, observed = float(phi.min()), float(phi.max()), self._mean_report_sum(phi)
         if least == most:
             return most
-        test = _AverageTest.of_values(self.sampler, phi, self.clients, second)
+        test = _AverageTest.of_values(self.sampler, phi, self.clients, psi_bound)
 
         def tail_minus_miss(mu: float) -> float:
             return float(test.probability_of_mean_at_most(np.array([mu]), observed)[0]) - miss
@@ -336,46 +338,45 @@ class SupportStatistics:
     def _mean_report_sum(self, phi: Floats) -> float:
         return float(phi @ self.supports) / self.clients
 
-    def quantile_place_range(self, order: Integers, level: float, miss: float) -> tuple[int, int]:
-        """The first and the last place in the order that the quantile may have."""
+    def quantile_index_range(self, order: Integers, level: float, miss: float) -> tuple[int, int]:
+        """The first and the last index in the order that the quantile may have."""
         size = len(order)
         if size == 1:
             return 0, 0
         step = _spacing_of_tested_quantile_thresholds(self.sampler.blocks)
         grid = np.arange(step - 1, size - 1, step)  # the whole has share 1 for certain
-        below = np.cumsum(self.supports[order])[grid] / self.clients
-        width = (
-            float(self.supports.sum()) / self.clients
-        )  # outcomes of a report; fewer than its points where some are padding
-        observed = below - (grid + 1) / size * width  # the mean of V for the centred set
+        prefix_sums = np.cumsum(self.supports[order])[grid] / self.clients
+        # outcomes of a report; fewer than its points where some are padding
+        width = float(self.supports.sum()) / self.clients
+        observed = prefix_sums - (grid + 1) / size * width  # the mean of V for the centred set
         tests = prefix_share_tests(self.sampler, grid + 1, self.clients, level)
         mu = level - (grid + 1) / size
-        small, large = (
+        too_small, too_large = (
             tail_of(mu, observed) < miss
             for tail_of in (tests.probability_of_mean_at_most, tests.probability_of_mean_at_least)
         )
-        first = self._first_place_not_rejected(order, grid[~small], level, miss, below=True)
-        last = self._first_place_not_rejected(order, grid[~large][::-1], level, miss, below=False)
+        first = self._first_index_not_rejected(order, grid[~too_small], level, miss, below=True)
+        last = self._first_index_not_rejected(order, grid[~too_large][::-1], level, miss, below=False)
         start = int(grid[-1]) + 1 if first is None else first - step + 1
         return start, (int(grid[0]) if last is None else min(last + step, size - 1))
 
-    def _first_place_not_rejected(
-        self, order: Integers, places: Integers, level: float, miss: float, *, below: bool
+    def _first_index_not_rejected(
+        self, order: Integers, indices: Integers, level: float, miss: float, *, below: bool
     ) -> int | None:
-        """The first of the places at which the level is not rejected, with the exact variance of the sets where that is known."""
+        """The first of the indices at which the level is not rejected, with the exact variance of the sets where that is known."""
         blocks = self.sampler.blocks
         if not isinstance(blocks, AffineBlocks) or blocks.point_count * blocks.size > _MOST_PRODUCTS:
-            return int(places[0]) if len(places) else None
-        for place in places.tolist():
-            phi = np.full(len(order), -(place + 1.0) / len(order))
-            phi[order[: place + 1]] += 1.0
+            return int(indices[0]) if len(indices) else None
+        for index in indices.tolist():
+            phi = np.full(len(order), -(index + 1.0) / len(order))
+            phi[order[: index + 1]] += 1.0
             test = _AverageTest.of_values(self.sampler, phi, self.clients, math.inf)
-            mu = np.array([level - (place + 1.0) / len(order)])
-            found = (test.probability_of_mean_at_most if below else test.probability_of_mean_at_least)(
+            mu = np.array([level - (index + 1.0) / len(order)])
+            tail = (test.probability_of_mean_at_most if below else test.probability_of_mean_at_least)(
                 mu, self._mean_report_sum(phi)
             )
-            if found[0] >= miss:
-                return int(place)
+            if tail[0] >= miss:
+                return int(index)
         return None
 
 
@@ -400,11 +401,11 @@ class _AverageTest:
     def of_values(cls, sampler: ReportSampler, phi: Floats, clients: int, bound: float) -> _AverageTest:
         """The tests of centred values; `bound`: on P(psi), from elsewhere."""
         sums, chances = centred_report_sums(sampler.blocks, phi), sampler.chances
-        own = chances.gap / (1.0 - float(sampler.blocks.chance_of_holding_second_point))  # 1 - beta
-        places, heights = concave_hull(phi, sums.given)
+        own_weight = chances.gap / (1.0 - float(sampler.blocks.chance_of_holding_second_point))  # 1 - beta
+        hull_x, hull_y = concave_hull(phi, sums.given)
 
         def second_moment(mu: Floats) -> Floats:
-            return (1.0 - own) * sums.everywhere + own * np.minimum(np.interp(mu, places, heights), bound)
+            return (1.0 - own_weight) * sums.everywhere + own_weight * np.minimum(np.interp(mu, hull_x, hull_y), bound)
 
         return cls(clients, chances.gap, sums.most, -centred_report_sums(sampler.blocks, -phi).most, second_moment)
 
@@ -427,19 +428,19 @@ def prefix_share_tests(sampler: ReportSampler, sizes: Integers, clients: int, le
     """Tests of the shares of sets of 1, 2, ... outcomes at once, whichever these are, if all sets had the share `level`."""
     blocks, k = sampler.blocks, sampler.family.size
     w, padding, share, gap = blocks.width, blocks.point_count - k, sizes / k, sampler.chances.gap
-    squares, together = sizes * (1.0 - share), float(blocks.chance_of_holding_second_point)
-    everywhere = float(blocks.chance_of_holding_point) * (1.0 - together) * squares
+    squares, pair_chance = sizes * (1.0 - share), float(blocks.chance_of_holding_second_point)
+    mean_square = float(blocks.chance_of_holding_point) * (1.0 - pair_chance) * squares
     if isinstance(blocks, AffineBlocks):
-        inside = outside = everywhere / float(blocks.chance_of_holding_point)
+        inside = outside = mean_square / float(blocks.chance_of_holding_point)
     else:
         inside = _second_moments_of_subset_sums(blocks, np.square(1.0 - share), squares)
         outside = _second_moments_of_subset_sums(blocks, np.square(share), squares)
-    own = gap / (1.0 - together)  # 1 - beta
-    inside, outside = ((1.0 - own) * everywhere + own * each for each in (inside, outside))
-    second = np.asarray(level * inside + (1.0 - level) * outside)
+    own_weight = gap / (1.0 - pair_chance)  # 1 - beta
+    inside, outside = ((1.0 - own_weight) * mean_square + own_weight * moment for moment in (inside, outside))
+    second_moment = np.asarray(level * inside + (1.0 - level) * outside)
     most = _largest_report_sums_by_set_size(w, sizes, padding, share)
     least = -_largest_report_sums_by_set_size(w, k - sizes, padding, 1.0 - share)
-    return _AverageTest(clients, gap, most, least, lambda _: second)
+    return _AverageTest(clients, gap, most, least, lambda _: second_moment)
 
 
 def _largest_report_sums_by_set_size(width: int, sizes: Integers, padding: int, share: Floats) -> Floats:
@@ -452,14 +453,14 @@ def concave_hull(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     """The corners of the concave hull of points from above, by increasing x."""
     order = np.lexsort((-y, x))
     corners: list[tuple[float, float]] = []
-    for place, height in zip(x[order].tolist(), y[order].tolist(), strict=True):
-        if corners and corners[-1][0] == place:
+    for position, height in zip(x[order].tolist(), y[order].tolist(), strict=True):
+        if corners and corners[-1][0] == position:
             continue
         while len(corners) > 1:
             (a, at_a), (b, at_b) = corners[-2:]
-            if (at_b - at_a) * (place - a) > (height - at_a) * (b - a):
+            if (at_b - at_a) * (position - a) > (height - at_a) * (b - a):
                 break
             corners.pop()
-        corners.append((place, height))
-    found = np.array(corners)
-    return found[:, 0], found[:, 1]
+        corners.append((position, height))
+    points = np.array(corners)
+    return points[:, 0], points[:, 1]
