@@ -1,10 +1,11 @@
 """Clients whom several columns name together: every name can be read in one way, and is the same in every format."""
 
 import json
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -14,7 +15,12 @@ from discreet.errors import ClientNameWarning, DiscreetError
 from discreet.ledger import PopulationLedger
 from discreet.ledger._book import forget_rounds_in_memory
 from discreet.tables import Release, Request, dry_run, sample, write_secret
-from discreet.tables._columns import composite_client_name, composite_client_names_expression
+from discreet.tables._columns import (
+    Columns,
+    client_names_from_list_or_file,
+    composite_client_name,
+    composite_client_names_expression,
+)
 from tests.soaking import examples
 from tests.tables.small_tables import SECRET, by_client
 
@@ -112,11 +118,55 @@ def test_lists_of_clients(tmp_path: Path) -> None:
     assert set(found) == {'["1","p"]', '["2","q"]', '["3","p"]'}
     for name in ("all.csv", "all.parquet", "all.txt"):
         assert by_client(sample(table, **TERMS, clients=tmp_path / name)) == found
-    for wrong in ([(1, "p", 2)], ["1,p"], [(None, "p")], [(1.0, "p")], [(True, "p")]):
+    for wrong in ([(1, "p", 2)], ["1,p"], [(None, "p")], [(1.0, "p")], [(True, "p")], ['["1",["p"]]'], [{1: "p"}]):
         with pytest.raises(DiscreetError, match="client 1 is not a name by 2 columns"):
             sample(table, **TERMS, clients=wrong)
     with pytest.raises(DiscreetError, match="not on the list"):
         sample(table, **TERMS, clients=tuples[:1])
+
+
+NO_PARTS: list[Any] = [
+    ["y"],
+    {"k": 1},
+    b"y",
+    2**63,
+    "\ud800",
+    np.float32(1),
+    np.True_,
+    np.timedelta64(1, "D"),
+    datetime(2026, 11, 17),
+    np.datetime64("2026-11"),
+    np.datetime64("2026-11-17T00:00", "ns"),
+    np.datetime64("NaT", "D"),
+    np.datetime64("10000-01-01", "D"),
+]
+
+
+@pytest.mark.parametrize(
+    ("part", "text"),
+    [
+        (7, "7"),
+        (np.int16(-7), "-7"),
+        ("y\n", "y\n"),
+        (np.str_("y"), "y"),
+        (date(987, 1, 2), "0987-01-02"),
+        (np.datetime64("2026-11-17"), "2026-11-17"),
+        *((part, None) for part in NO_PARTS),
+    ],
+)
+def test_what_a_listed_client_consists_of_is_what_a_column_can_hold(part: Any, text: str | None) -> None:
+    """Anything else was written as Python prints it, and named a client that no table has."""
+    columns = Columns(client=["a", "b"], value="value")
+    if text is None:
+        with pytest.raises(DiscreetError, match="client 1 is not a name by 2 columns"):
+            client_names_from_list_or_file([("x", part)], columns, integers=False)
+        return
+    (name,) = client_names_from_list_or_file([("x", part)], columns, integers=False).to_pylist()
+    assert json.loads(name) == ["x", text]
+    held = part.item() if isinstance(part, np.generic) else part
+    kind = {date: pl.Date(), str: pl.String(), int: pl.Int64()}[type(held)]
+    frame = pl.DataFrame({"a": ["x"], "b": pl.Series([held], dtype=kind)})
+    assert frame.select(composite_client_names_expression(["a", "b"], [pl.String(), kind])).item() == name
 
 
 def test_a_ledger_knows_them_again(tmp_path: Path) -> None:

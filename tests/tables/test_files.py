@@ -1,5 +1,6 @@
 """Files in and files out: every format, whole or not at all."""
 
+import glob
 import io
 import os
 import signal
@@ -20,7 +21,7 @@ from discreet.errors import DiscreetError
 from discreet.tables import Request, sample_file
 from discreet.tables._columns import read_client_list_file
 from discreet.tables._sources._files import choose_output_format
-from discreet.tables._sources._opening import file_source, open_standard_input, open_table_writer
+from discreet.tables._sources._opening import file_source, is_among_inputs, open_standard_input, open_table_writer
 from discreet.tables._sources._source import METADATA
 from tests.tables.small_tables import SECRET, by_client, expected, rows
 
@@ -192,6 +193,29 @@ def test_no_output_lies_among_what_the_next_release_reads(tmp_path: Path, patter
     frame().write_parquet(tmp_path / "folder" / "old.parquet")
     with pytest.raises(DiscreetError, match="lie among it"):
         sample_file(str(tmp_path / pattern), str(tmp_path / "folder" / "out.parquet"), REQUEST)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "among", "apart"),
+    [
+        ("**/b/**/c.csv", ["b/c.csv", "b/x/c.csv", "w/b/c.csv", "w/v/b/x/y/c.csv"], ["c.csv", "b/x/d.csv", "wb/c.csv"]),
+        ("a**/[!x]?.csv", ["a/bc.csv", "ab/cc.csv"], ["a/xc.csv", "a/b/bc.csv", "bc.csv"]),
+        ("*/c*", ["a/c.csv", "b/cd"], ["c.csv", "a/b/c.csv", "a/b/d.csv"]),
+        ("w/**", ["w/c.csv", "w/b/c.csv"], ["c.csv"]),
+    ],
+)
+def test_what_a_glob_would_name_once_it_is_written_is_among_it(
+    tmp_path: Path, pattern: str, among: list[str], apart: list[str]
+) -> None:
+    (tmp_path / among[0]).parent.mkdir(parents=True)
+    (tmp_path / among[0]).touch()  # a glob without files is an error
+    for name in among[1:] + apart:
+        path, files = tmp_path / name, str(tmp_path / pattern)
+        assert is_among_inputs(files, str(path)) == (name in among), name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        assert (str(path) in glob.glob(files, recursive=True)) == (name in among), name
+    assert is_among_inputs(str(tmp_path / "**/*.csv"), str(tmp_path / ".hidden/c.csv"))  # refused to be sure
 
 
 @pytest.mark.parametrize(("stream", "source", "output"), [("stdin", "-", "o.csv"), ("stdout", "in.parquet", "-")])

@@ -882,3 +882,36 @@ def test_a_family_on_an_interval_brings_its_cells() -> None:
     banded = dc.Band([1, 2, 3, 2, 1], lower=0.0, upper=1.5, domain=cells, any_client=True)
     skewed = sample(table, **asked, family=banded, epsilon=2.0, mechanism="optimal")
     assert set(skewed["agreement"].to_pylist()) == {dc.Agreement.of(dc.OptimalSampler(banded, epsilon=2.0)).id}
+
+
+@pytest.mark.parametrize("secret", [None, SECRET])
+@pytest.mark.parametrize("clients", [None, ["a", "b", "c"]])
+def test_a_release_is_taken_once(secret: Any, clients: list[str] | None) -> None:
+    """A second run found no rows: an empty table, or samples of the reference for all clients listed."""
+    table = pl.DataFrame({"client": ["a", "b", "c"], "value": [0, 1, 2]})
+    release = Release(table, Request(**TERMS, secret=secret), clients=clients)
+    (batch,) = release.batches()
+    advice = "is another release, which spends epsilon again" if secret is None else "gives the same samples"
+    for again in (release.table, lambda: list(release.batches())):
+        with pytest.raises(DiscreetError, match=f"was run already.*{advice}"):
+            again()
+    assert release.summary.clients == 3
+    failing = Release(pl.DataFrame({"client": ["a"], "value": [-1]}), Request(**TERMS, secret=secret), clients=clients)
+    for says in ("outside the domain", "did not come to its end"):
+        with pytest.raises(DiscreetError, match=says):
+            failing.table()
+    fresh = Release(table, Request(**TERMS, secret=secret), clients=clients)
+    if secret is not None:
+        assert fresh.table().to_batches()[0].equals(batch)
+    assert fresh.table() is fresh.table()
+
+
+def test_files_to_keep_do_not_take_the_place_of_those_that_are_never_replaced(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("client,value\na,1\n")
+    output = tmp_path / "out.parquet"
+    for file, keep in ((output, tmp_path / "other"), (tmp_path / "agreement", output)):
+        with pytest.raises(DiscreetError, match="would replace the agreement"):
+            sample_file(
+                str(tmp_path / "in.csv"), str(output), Request(**TERMS), agreement_file=file, keep={"agreement": keep}
+            )
+        assert not output.exists()

@@ -1,5 +1,6 @@
 """A dry run: every value outside the domain, counted; the release of what it calls clean is made, of anything else refused."""
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,21 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from discreet.domain import Interval
+from discreet.domain import MARK_MISSING, MARK_UNREADABLE, Coding, Interval, Labels
 from discreet.errors import DiscreetError
-from discreet.tables import DryRun, Release, Request, dry_run, sample
+from discreet.tables import (
+    Columns,
+    DryRun,
+    Reading,
+    Release,
+    Request,
+    _columns,
+    dry_run,
+    outcome_counts_by_client,
+    sample,
+    source_of_table,
+)
+from discreet.tables._columns import ValueColumn
 from tests.soaking import examples, wide
 from tests.tables.small_tables import SECRET, by_client
 
@@ -70,6 +83,21 @@ def test_names_of_one_person_in_several_forms_are_counted(tmp_path: Path) -> Non
     assert not dry_run(several, **{**TERMS, "client": ["who", "day"]}, domain=["a"]).names_in_several_forms
 
 
+@pytest.mark.parametrize("merged", [1, 30, 1 << 20])
+def test_names_in_several_forms_are_counted_by_what_is_remembered_of_them(
+    monkeypatch: pytest.MonkeyPatch, merged: int
+) -> None:
+    monkeypatch.setattr(_columns, "_NAMES_TO_MERGE", merged)
+    names = ["".join(letters) for letters in product("aA 1.0", repeat=4)] * 2
+    forms = pl.Series(sorted(set(names))).str.to_lowercase().str.replace_all(r"\s+", " ").str.strip_chars()
+    expected = int(forms.str.replace(r"^(-?[0-9]+)\.0+$", "$1").is_duplicated().sum())
+    table = pl.DataFrame({"who": [*names, None], "what": "a"}).to_arrow()
+    for batches in (table, table.to_reader(max_chunksize=100)):
+        assert dry_run(batches, domain=["a"], **TERMS).names_in_several_forms == expected > 100
+    monkeypatch.setattr(_columns, "MOST_NAMES", 200)
+    assert 0 < dry_run(table, domain=["a"], **TERMS).names_in_several_forms < 200
+
+
 def test_a_weight_with_a_comma_is_answered_with_how_to_write_it(tmp_path: Path) -> None:
     path = tmp_path / "in.csv"
     path.write_text("who;what;n\na;a;1,5\n")
@@ -77,6 +105,32 @@ def test_a_weight_with_a_comma_is_answered_with_how_to_write_it(tmp_path: Path) 
         DiscreetError, match=r"no finite numbers of at least 0 \(1 in 1 rows\); .*: write 1234\.5, without units"
     ):
         sample(path, domain=["a"], weight="n", **TERMS)
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), -1.0, None])
+def test_public_examples_have_the_weights_of_a_release(wrong: float | None) -> None:
+    """NaN, which is more than 0 in polars, was told as a sum past every float, to be scaled."""
+    table = pl.DataFrame({"who": ["a", "b"], "what": ["x", "y"], "n": [1.0, wrong]})
+    with pytest.raises(DiscreetError) as release:
+        sample(table, domain=["x", "y"], weight="n", **TERMS)
+    source, columns = source_of_table(table), Columns(client="who", value="what", weight="n")
+    reading = Reading.for_table_columns(columns, Coding(Labels(["x", "y"])), source.schema)
+    with pytest.raises(DiscreetError) as counted:
+        outcome_counts_by_client(source, reading)
+    assert str(counted.value).replace(" of the frame", "") == str(release.value)
+
+
+def test_truth_values_are_no_numbers_in_a_table_as_on_a_device() -> None:
+    """They were 0 and 1 in a gateway's table, and left out on a device and in every file of texts."""
+    interval = Interval(0, 60, cells=4)
+    table = pl.DataFrame({"x": [True, False, None]})
+    value = ValueColumn.for_column_type(
+        "x", Coding(interval).as_lenient_coding(), pl.Boolean(),
+        untyped=False, agreed=True, show_values=False, of_survey=False,
+    )  # fmt: skip
+    marks = value.cast_frame_to_domain_type(table).select(value.outcome_expression()).to_series().to_list()
+    assert marks == [MARK_UNREADABLE, MARK_UNREADABLE, MARK_MISSING]
+    assert interval.find_numbers([True, False, None]).tolist() == [-1] * 3
 
 
 def test_lists_and_streams() -> None:

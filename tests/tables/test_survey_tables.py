@@ -193,9 +193,10 @@ def test_what_a_survey_has_no_meaning_for_is_refused() -> None:
 
 def test_a_dry_run_names_the_columns() -> None:
     frame = table(30, 10).with_columns(region=pl.lit("east"), hour=pl.lit(30))
-    found = dry_run(frame, client="client", survey=survey(), epsilon=1.0)
-    assert found.rows == 30
-    assert found.outside == {"region: east": 30, "hour: 30": 30}
+    for source in (frame, frame.to_arrow().to_reader(max_chunksize=7)):  # the second is read but once
+        found = dry_run(source, client="client", survey=survey(), epsilon=1.0)
+        assert found.rows == 30
+        assert found.outside == {"region: east": 30, "hour: 30": 30}
 
 
 def test_another_column_is_another_question() -> None:

@@ -45,6 +45,7 @@ with imports_on_first_use(globals(), extra="cli"):
         choose_output_format as choose_output_format,
         column_without_dictionaries as column_without_dictionaries,
         examples_as_text as examples_as_text,
+        file_in_both_inputs as file_in_both_inputs,
         file_source as file_source,
         is_among_inputs as is_among_inputs,
         is_text_type as is_text_type,

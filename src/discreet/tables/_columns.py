@@ -14,9 +14,10 @@ in one of the columns has no client.
 
 import difflib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,7 @@ from discreet.domain import (
 )
 from discreet.errors import ClientNameWarning, DiscreetError, check_kind, warn_caller
 from discreet.tables._sources import (
+    TEXT_KINDS,
     TEXTS,
     arrow_column_as_polars_series,
     cast_column,
@@ -57,6 +59,8 @@ from discreet.tables._sources import (
 
 _WHOLE_BELOW = {pl.Float32(): 2**24, pl.Float64(): 2**53}  # below this, different integers are different floats
 _AS_FLOATS = r"^(-?[0-9]+)\.0+$"
+_NAME, _FORM = "hash of the name", "hash of its form"
+_NAMES_TO_MERGE, MOST_NAMES = 1 << 20, 1 << 24  # of 16 bytes each
 _AS_MISSING = (
     "nan",
     "NaN",
@@ -69,9 +73,9 @@ _AS_MISSING = (
 )  # texts that libraries write for missing values
 _DROP = ": null_clients='drop' (--null-clients drop)"
 _LOOKED_AT = 1000  # names to inspect
-_TEXT_KINDS = (pl.String, pl.Categorical, pl.Enum)
 _ESCAPED = {chr(code): json.dumps(chr(code))[1:-1] for code in (*range(32), *map(ord, '"\\'))}  # as JSON writes them
 _UNREAD = "\0unread "  # a column of ours: no header has such a name
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")  # which no UTF-8 text holds
 _EPOCH = date(1970, 1, 1).toordinal()
 
 
@@ -92,10 +96,10 @@ class Columns:
             raise DiscreetError("give a count column (whole numbers) or a weight column (any numbers), not both")
         if not isinstance(self.client, str):
             check_kind("client", self.client, Sequence, "name a column, or several in a list")
-            several = tuple(self.client)
-            for name in several:
+            columns = tuple(self.client)
+            for name in columns:
                 check_kind("client", name, str, "name a column, or several in a list")
-            object.__setattr__(self, "client", several[0] if len(several) == 1 else several)
+            object.__setattr__(self, "client", columns[0] if len(columns) == 1 else columns)
         names = self.all_column_names
         if not self.client_columns:
             raise DiscreetError("client is an empty list; name the column of clients")
@@ -161,10 +165,10 @@ def bound_of_exact_integers_in_float_type(kind: Any) -> int:
 
 def refuse_unusable_client_type(where: str, kind: Any, *, shown: Any = None) -> None:
     """Raise an error for a column whose type cannot name clients. `shown`: the type's name in messages."""
-    if not (is_integer_client_type(kind) or kind in _TEXT_KINDS):
-        held = kind if shown is None else shown
+    if not (is_integer_client_type(kind) or kind in TEXT_KINDS):
+        type_text = kind if shown is None else shown
         raise DiscreetError(
-            f"{where} holds {held} values; clients are texts or integers: {_advice_for_client_type(kind)}"
+            f"{where} holds {type_text} values; clients are texts or integers: {_advice_for_client_type(kind)}"
         )
 
 
@@ -195,9 +199,21 @@ def refuse_unusable_composite_client_type(where: str, kind: Any) -> None:
         refuse_unusable_client_type(where, kind)
 
 
-def composite_client_name(parts: Iterable[Any]) -> str:
-    """The name of a client that several columns name together, from its texts, integers or dates."""
-    return json.dumps([str(part) for part in parts], ensure_ascii=False, separators=(",", ":"))
+def composite_client_name(texts: Iterable[str]) -> str:
+    """The name of a client that several columns name together, from the text of each."""
+    return json.dumps(list(texts), ensure_ascii=False, separators=(",", ":"))
+
+
+def _part_of_client_name_as_text(part: Any) -> str | None:
+    """A text, a 64-bit integer or a date as `composite_client_names_expression` writes it; None for a value that no such column holds."""
+    if isinstance(part, np.datetime64) and np.datetime_data(part.dtype)[0] == "D":
+        part = part.item()  # a date; None or an integer if it has none
+        return part.isoformat() if isinstance(part, date) else None
+    if isinstance(part, date) and not isinstance(part, datetime):
+        return part.isoformat()
+    if isinstance(part, (int, np.integer)) and not isinstance(part, (bool, np.timedelta64)):
+        return str(int(part)) if -(2**63) <= int(part) < 2**63 else None
+    return str.__str__(part) if isinstance(part, str) and _LONE_SURROGATE.search(part) is None else None
 
 
 def composite_client_names_expression(columns: Sequence[str], kinds: Sequence[Any]) -> pl.Expr:
@@ -205,7 +221,7 @@ def composite_client_names_expression(columns: Sequence[str], kinds: Sequence[An
     texts: list[pl.Expr] = []
     for column, kind in zip(columns, kinds, strict=True):
         part = (column_expression(column) if kind == pl.Date else client_names_expression(column, kind)).cast(pl.String)
-        if kind in _TEXT_KINDS:
+        if kind in TEXT_KINDS:
             part = part.str.replace_many(list(_ESCAPED), list(_ESCAPED.values()))
         texts += [pl.lit('["' if not texts else '","'), part]
     return pl.concat_str(*texts, pl.lit('"]'))
@@ -215,8 +231,10 @@ def client_names_expression(column: str, kind: Any) -> pl.Expr:
     """The clients as integers or texts; null for a missing name or a number that is not a 64-bit integer."""
     name = column_expression(column)
     if kind in _WHOLE_BELOW:
-        whole = name.is_finite() & (name == name.floor()) & (name.abs() < bound_of_exact_integers_in_float_type(kind))
-        return pl.when(whole).then(name.cast(pl.Int64, strict=False))
+        is_whole = (
+            name.is_finite() & (name == name.floor()) & (name.abs() < bound_of_exact_integers_in_float_type(kind))
+        )
+        return pl.when(is_whole).then(name.cast(pl.Int64, strict=False))
     return name.cast(pl.Int64 if kind.is_integer() else pl.String, strict=False)
 
 
@@ -252,8 +270,8 @@ def warn_of_suspicious_client_names(column: str, names: pl.Series, *, first: boo
             "rows have no client, leave them out before you cast",
             ClientNameWarning,
         )
-    looked_at = names.head(_LOOKED_AT if first else 0)
-    floats = looked_at.filter(looked_at.str.contains(_AS_FLOATS))
+    first_names = names.head(_LOOKED_AT if first else 0)
+    floats = first_names.filter(first_names.str.contains(_AS_FLOATS))
     integers = floats.str.replace(_AS_FLOATS, "$1")
     if names.is_in(integers.implode()).any():
         warn_caller(
@@ -261,13 +279,13 @@ def warn_of_suspicious_client_names(column: str, names: pl.Series, *, first: boo
             "with a sample and a budget. If they are one, give the names one form before the first release",
             ClientNameWarning,
         )
-    elif len(floats) and len(floats) == len(looked_at):
+    elif len(floats) and len(floats) == len(first_names):
         warn_caller(
             f"column {column!r} names clients as floats are written ('1.0'). To a ledger or a secret '1.0' and '1' are two clients, each "
             "with a budget: go on with the names that were released first. Only before the first release write '1' where they are integers",
             ClientNameWarning,
         )
-    if looked_at.n_unique() > _names_in_one_form(looked_at, floats=False).n_unique():
+    if first_names.n_unique() > pl.select(_name_in_one_form(pl.lit(first_names), floats=False)).to_series().n_unique():
         warn_caller(
             f"column {column!r} names clients that differ only in case or spaces: these are several clients, each with a sample and a "
             "budget. If they are one, give the names one form before the first release; dry_run (--dry-run) counts them",
@@ -275,15 +293,58 @@ def warn_of_suspicious_client_names(column: str, names: pl.Series, *, first: boo
         )
 
 
-def count_names_in_several_forms(names: pl.Series) -> int:
-    """How many of these different texts differ from another only in case, in spaces, or as '1' and '1.0' do."""
-    return int(_names_in_one_form(names, floats=True).is_duplicated().sum())
+def name_hash_expressions(name: pl.Expr) -> list[pl.Expr]:
+    """Expressions for texts that name clients as two numbers: one of the text, and one of its form without case, spaces and '.0'."""
+    return [name.hash(seed=1).alias(_NAME), _name_in_one_form(name, floats=True).hash(seed=1).alias(_FORM)]
 
 
-def _names_in_one_form(names: pl.Series, *, floats: bool) -> pl.Series:
-    """Names without differences of case and spaces; with `floats` also '1.0' as '1'."""
-    found = names.str.to_lowercase().str.replace_all(r"\s+", " ").str.strip_chars()
-    return found.str.replace(_AS_FLOATS, "$1") if floats else found
+def _name_in_one_form(name: pl.Expr, *, floats: bool) -> pl.Expr:
+    """A name without differences of case and spaces; with `floats` also '1.0' as '1'."""
+    form = name.str.to_lowercase().str.replace_all(r"\s+", " ").str.strip_chars()
+    whole = form.str.strip_chars_end("0").str.strip_chars_end(".")  # faster than the group of the pattern
+    return pl.when(form.str.contains(_AS_FLOATS)).then(whole).otherwise(form) if floats else form
+
+
+class NamesInSeveralForms:
+    """How many different names differ from another only in case, in spaces, or as '1' and '1.0' do.
+
+    Names are remembered as `name_hash_expressions`, by 8 bytes if they are in their form already, else by 16. Beyond `MOST_NAMES` a part of
+    them is remembered, so that fewer may be counted.
+    """
+
+    def __init__(self) -> None:
+        self._new, self._new_count = list[pl.DataFrame](), 0
+        self._plain = pl.Series(_FORM, dtype=pl.UInt64)  # names that are their own form
+        self._others = pl.DataFrame(schema=dict.fromkeys((_NAME, _FORM), pl.UInt64))
+        self._parts = 1  # the names of one form in so many are remembered
+
+    def add(self, names: pl.DataFrame) -> None:
+        """Add hashed names, which may repeat."""
+        self._new.append(names.select(_NAME, _FORM))
+        self._new_count += names.height
+        if self._new_count > max(_NAMES_TO_MERGE, len(self._plain) + self._others.height):
+            self._remember_new_names()
+
+    def _remember_new_names(self) -> None:
+        names = self._select_part(pl.concat([self._others, *self._new]))
+        self._new, self._new_count = [], 0
+        is_plain = names[_NAME] == names[_FORM]
+        self._plain = self._plain.append(names.filter(is_plain)[_FORM]).unique()
+        self._others = names.filter(~is_plain).unique()
+        while len(self._plain) + self._others.height > MOST_NAMES:
+            self._parts *= 2
+            self._plain = self._plain.filter(self._plain % self._parts == 0)
+            self._others = self._select_part(self._others)
+
+    def _select_part(self, names: pl.DataFrame) -> pl.DataFrame:
+        return names if self._parts == 1 else names.filter(pl.col(_FORM) % self._parts == 0)
+
+    def count(self) -> int:
+        """The number of names that have another form."""
+        self._remember_new_names()
+        is_plain_too = pl.col(_FORM).is_in(self._plain.implode()).any().cast(pl.UInt32)
+        numbers = self._others.group_by(_FORM).agg((pl.len() + is_plain_too).alias("names"))["names"]
+        return int(numbers.filter(numbers > 1).sum())
 
 
 def normalise_client_names(clients: pa.Array) -> pa.Array:
@@ -308,15 +369,15 @@ def _client_names_as_integers_or_texts(where: str, clients: pa.Array) -> pa.Arra
             ) from None
     kind = polars_schema_of_arrow(pa.schema([("client", clients.type)]), where)["client"]
     refuse_unusable_client_type(where, kind, shown=clients.type)
-    found = (
+    names = (
         pl.DataFrame({"client": arrow_column_as_polars_series(column_without_dictionaries(clients))})
         .select(client_names_expression("client", kind))
         .to_series()
     )
-    if found.null_count():
-        raise DiscreetError(message_for_rows_without_client(where, kind, found.null_count(), len(found)))
+    if names.null_count():
+        raise DiscreetError(message_for_rows_without_client(where, kind, names.null_count(), len(names)))
     warn_if_client_column_holds_floats(where, kind)
-    return found.to_arrow()
+    return names.to_arrow()
 
 
 def client_names_from_list_or_file(clients: Any, columns: Columns, *, integers: bool) -> pa.Array:
@@ -338,10 +399,10 @@ def client_names_from_list_or_file(clients: Any, columns: Columns, *, integers: 
             column = pa.array(column)
         chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
         batches = [pa.RecordBatch.from_arrays([chunk], names=["client"]) for chunk in chunks]
-        found = [column_without_dictionaries(check_batch(batch, "clients").column(0)) for batch in batches] or [
+        arrays = [column_without_dictionaries(check_batch(batch, "clients").column(0)) for batch in batches] or [
             pa.array([], column.type)
         ]
-        return pa.concat_arrays([_require_client_names_without_nulls(part) for part in found])
+        return pa.concat_arrays([_require_client_names_without_nulls(part) for part in arrays])
     except DiscreetError:
         raise
     except (TypeError, ValueError, OverflowError, NotImplementedError):
@@ -374,20 +435,20 @@ def read_client_list_file(path: Path, column: str | Sequence[str], *, integers: 
     if isinstance(column, str):
         name = column_expression(column)
     else:
-        for each, kind in zip(columns, kinds, strict=True):
-            refuse_unusable_composite_client_type(f"column {each!r} of {path}", kind)
+        for part, kind in zip(columns, kinds, strict=True):
+            refuse_unusable_composite_client_type(f"column {part!r} of {path}", kind)
         name = composite_client_names_expression(columns, kinds)
-    found = list(
+    frames = list(
         source.read_prepared_frames(lambda frame: frame.select(name.alias("client")).unique(), columns, client=column)
     )
-    clients = pl.concat(found).to_series() if found else pl.Series("client", [], dtype=kinds[0])
+    clients = pl.concat(frames).to_series() if frames else pl.Series("client", [], dtype=kinds[0])
     if clients.null_count():
-        held = (
+        subject = (
             f"column {column!r} of {path} holds"
             if isinstance(column, str)
             else f"columns {', '.join(map(repr, columns))} of {path} hold"
         )
-        raise DiscreetError(f"{held} nulls; filter them out")
+        raise DiscreetError(f"{subject} nulls; filter them out")
     if isinstance(column, str) and source.is_untyped:
         return _parse_client_names(clients.to_list(), path, integers=integers)
     return clients.to_arrow()
@@ -405,26 +466,25 @@ def _parse_client_names(texts: list[str], path: Path, *, integers: bool) -> pa.A
     return pa.array(map(int, texts), pa.int64())
 
 
-def _composite_clients_as_texts(given: Iterable[Any], parts: int, where: str) -> pa.Array:
+def _composite_clients_as_texts(clients: Iterable[Any], parts: int, where: str) -> pa.Array:
     """Clients that so many columns name: tuples of texts, integers or dates, or JSON lists of texts as a release writes them."""
     names = []
-    for number, client in enumerate(given, start=1):
-        found = client
+    for number, client in enumerate(clients, start=1):
+        entries = client
         if isinstance(client, str):
             try:
-                found = json.loads(client)
+                entries = json.loads(client)
             except ValueError:
-                found = None
-        if (
-            not isinstance(found, (list, tuple))
-            or len(found) != parts
-            or any(isinstance(each, (bool, float)) or each is None for each in found)
-        ):
+                entries = None
+        if not isinstance(entries, (list, tuple)):
+            entries = ()
+        texts = [text for text in map(_part_of_client_name_as_text, entries) if text is not None]
+        if not len(texts) == len(entries) == parts:
             raise DiscreetError(
-                f"{where}, client {number} is not a name by {parts} columns; write a JSON list of {parts} texts, such as "
-                f"{composite_client_name('ab'[:1] * parts)}"
+                f"{where}, client {number} is not a name by {parts} columns, whose parts are texts, integers of 64 bits or dates; write a "
+                f"JSON list of {parts} texts, such as {composite_client_name('ab'[:1] * parts)}"
             )
-        names.append(composite_client_name(found))
+        names.append(composite_client_name(texts))
     return pa.array(names, pa.large_string())
 
 
@@ -439,7 +499,7 @@ class ValueColumn:
         read_as: the type that texts, truth values or dates are read as, if another.
         from_floats: whether it holds floats.
         from_dates: the type of dates or times, which are read as texts.
-        from_categories: whether it holds categories, which are read as texts first.
+        from_texts: whether its values are read as texts first: categories, and truth values where numbers are expected, which are none.
         show_values: whether messages show values.
         of_survey: whether it is one of several columns.
     """
@@ -450,7 +510,7 @@ class ValueColumn:
     read_as: pl.DataType | None
     from_floats: bool
     from_dates: pl.DataType | None
-    from_categories: bool
+    from_texts: bool
     show_values: bool
     of_survey: bool
 
@@ -459,22 +519,22 @@ class ValueColumn:
         cls, name: str, coding: Coding, kind: Any, *, untyped: bool, agreed: bool, show_values: bool, of_survey: bool
     ) -> "ValueColumn":
         """The reading of a column of that type. `untyped`: it holds texts that get their type from the domain."""
-        inner: Any = type_of_column_values(kind)
-        truths = inner == pl.Boolean and not coding.has_cells
-        dates = _is_date_column_refusing_time_zones(name, inner) and isinstance(
+        value_type: Any = type_of_column_values(kind)
+        are_truths = value_type == pl.Boolean and not coding.has_cells
+        are_dates = _is_date_column_refusing_time_zones(name, value_type) and isinstance(
             coding.polars_type_to_read_texts_as, pl.String
         )
-        read_as = coding.polars_type_to_read_texts_as if untyped or truths or dates else inner
+        read_as = coding.polars_type_to_read_texts_as if untyped or are_truths or are_dates else value_type
         if coding.lenient and not untyped:
-            read_as = _type_to_read_values_as(coding, name, inner)
+            read_as = _type_to_read_values_as(coding, name, value_type)
         return cls(
             name=name,
             coding=fit_coding_to_column(coding, name, read_as, agreed=agreed),
             listed=is_column_of_lists(kind),
-            read_as=None if read_as == inner else read_as,
-            from_floats=inner.is_float(),
-            from_dates=inner if dates else None,
-            from_categories=inner in (pl.Categorical, pl.Enum),
+            read_as=None if read_as == value_type else read_as,
+            from_floats=value_type.is_float(),
+            from_dates=value_type if are_dates else None,
+            from_texts=value_type in (pl.Categorical, pl.Enum) or (value_type == pl.Boolean and coding.has_cells),
             show_values=show_values,
             of_survey=of_survey,
         )
@@ -485,12 +545,12 @@ class ValueColumn:
             return frame
         value = column_expression(self.name)
         if self.from_dates is not None:
-            read = self.dates_as_texts_expression()
+            cast_value = self.dates_as_texts_expression()
         else:
-            read = (value.cast(pl.String) if self.from_categories else value).cast(self.read_as, strict=False)
+            cast_value = (value.cast(pl.String) if self.from_texts else value).cast(self.read_as, strict=False)
         if self.from_floats and self.read_as.is_integer():  # a cast would truncate
-            read = pl.when(value == value.floor()).then(read)
-        return frame.with_columns(read, (value.is_not_null() & read.is_null()).alias(_UNREAD + self.name))
+            cast_value = pl.when(value == value.floor()).then(cast_value)
+        return frame.with_columns(cast_value, (value.is_not_null() & cast_value.is_null()).alias(_UNREAD + self.name))
 
     def outcome_expression(self) -> pl.Expr:
         """The outcome of each row of a frame with types, or a mark."""
@@ -507,8 +567,8 @@ class ValueColumn:
 
     def select_rows_outside_domain(self, frame: Any) -> Any:
         """The rows of a frame, one for each value, whose value is outside the domain."""
-        found = self.cast_frame_to_domain_type(frame).filter(self.outcome_expression() == int(MARK_OUTSIDE))
-        return found if self._first_day_of_domain is None else found.with_columns(self.dates_as_texts_expression())
+        rows = self.cast_frame_to_domain_type(frame).filter(self.outcome_expression() == int(MARK_OUTSIDE))
+        return rows if self._first_day_of_domain is None else rows.with_columns(self.dates_as_texts_expression())
 
     def dates_as_texts_expression(self) -> pl.Expr:
         """Dates as ISO 8601 writes them, 2026-11-17; times that are not midnight with the time, 2026-11-17T08:30:00. Others unchanged."""
@@ -546,13 +606,13 @@ class ValueColumn:
                     f"column {self.name!r} holds {what} ({number:,} {where}); filter them out, or say {ways} (--nulls)"
                 )
         if misfits.outside and self.coding.other is None:
-            shown = ""
+            examples = ""
             if shown_values is not None:
-                shown = f", such as {examples_as_text(shown_values)}{self._spelling_hint(shown_values)}"
+                examples = f", such as {examples_as_text(shown_values)}{self._spelling_hint(shown_values)}"
             raise DiscreetError(
-                f"column {self.name!r} holds values outside the domain ({misfits.outside:,} {where}{shown}); the domain is public and "
+                f"column {self.name!r} holds values outside the domain ({misfits.outside:,} {where}{examples}); the domain is public and "
                 f"fixed: correct the records, or say {self._advice_on_values_outside_domain}"
-                + ("" if shown else "; show_values=True (--show-values) shows some of them")
+                + ("" if examples else "; show_values=True (--show-values) shows some of them")
             )
 
     @property
@@ -570,13 +630,13 @@ class ValueColumn:
         domain = self.coding.domain
         return domain.first_day if self.from_dates == pl.Date and isinstance(domain, Labels) else None
 
-    def _spelling_hint(self, found: Sequence[Any]) -> str:
+    def _spelling_hint(self, values: Sequence[Any]) -> str:
         """A label that the first value outside may be a misspelling of."""
         labels = self.coding.domain.labels
-        if labels is None or not found or not isinstance(found[0], str):
+        if labels is None or not values or not isinstance(values[0], str):
             return ""
-        near = difflib.get_close_matches(found[0], [str(label) for label in labels], n=1, cutoff=0.75)
-        return f" (did you mean {near[0]!r}?)" if near else ""
+        similar = difflib.get_close_matches(values[0], [str(label) for label in labels], n=1, cutoff=0.75)
+        return f" (did you mean {similar[0]!r}?)" if similar else ""
 
 
 def is_column_of_lists(kind: Any) -> bool:
@@ -600,15 +660,15 @@ def _is_date_column_refusing_time_zones(column: str, kind: Any) -> bool:
 
 def _type_to_read_values_as(coding: Coding, column: str, kind: Any) -> Any:
     """The type that values of another type are read as. Unreadable values have no outcome; no column is an error for its domain."""
-    wanted = coding.polars_type_to_read_texts_as
-    texts = isinstance(wanted, pl.String)
-    if _is_date_column_refusing_time_zones(column, kind) and texts:
-        return wanted
-    if not (kind.is_numeric() or kind in (*_TEXT_KINDS, pl.Boolean, pl.Null)):
+    target = coding.polars_type_to_read_texts_as
+    takes_texts = isinstance(target, pl.String)
+    if _is_date_column_refusing_time_zones(column, kind) and takes_texts:
+        return target
+    if not (kind.is_numeric() or kind in (*TEXT_KINDS, pl.Boolean, pl.Null)):
         raise DiscreetError(f"column {column!r} holds {kind} values; cast it to texts or numbers")
     fits = (
-        (isinstance(wanted, pl.Float64) and kind.is_numeric())
-        or (isinstance(wanted, pl.Int64) and kind.is_integer())
-        or (texts and (kind.is_integer() or kind in _TEXT_KINDS))
+        (isinstance(target, pl.Float64) and kind.is_numeric())
+        or (isinstance(target, pl.Int64) and kind.is_integer())
+        or (takes_texts and (kind.is_integer() or kind in TEXT_KINDS))
     )
-    return kind if fits else wanted
+    return kind if fits else target

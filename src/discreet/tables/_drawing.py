@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from discreet._base import placeholders_until_used
+from discreet._base import accept_renamed_keywords, placeholders_until_used
 from discreet._base.kernels import read_only_view, should_use_compiled_code
 from discreet.domain import Coding, Interval
 from discreet.errors import DiscreetError, check_kind
@@ -46,8 +46,9 @@ from discreet.release import (
     RefusedRow,
     RunKey,
     choose_client_draw_functions,
+    draw_plan_of_lattice,
+    fractions_of_upper_53_bits,
     integer_laws_and_messages,
-    plan_of_lattice,
     pseudo_random_word_rows,
     store_sort_words_and_add_digest,
 )
@@ -59,7 +60,6 @@ from discreet.tables._sources import (
     check_batch,
     numbers_as_arrow_column,
     outcomes_as_samples,
-    released_samples_batch,
     require_unique_column_names,
     take_rows_of_column,
 )
@@ -145,9 +145,11 @@ class DrawingMethod(ABC):
     def make_row_drawer(self, clients: ClientColumns) -> RowDrawer:
         """The function that draws for some of the clients; threads may call it on different rows."""
 
-    def make_released_batch(self, names: pa.Array, drawn: Draws, agreement_id: str) -> pa.RecordBatch:
+    def make_released_batch(self, names: pa.Array, draws: Draws, agreement_id: str) -> pa.RecordBatch:
         """What was drawn for clients, as records: a sample for each, unless a method says otherwise."""
-        return released_samples_batch(names, self._coding, drawn.outcomes, drawn.within, agreement_id)
+        samples = outcomes_as_samples(self._coding, draws.outcomes, draws.within)
+        columns = [names, samples, agreement_id_column(agreement_id, len(names))]
+        return pa.RecordBatch.from_arrays(columns, names=["client", "sample", "agreement"])
 
     def draw(self, clients: ClientColumns, *, ordered: bool = False, digested: bool = True, threads: int = 1) -> Draws:
         """One outcome for each client. `ordered`: also the words to sort by. `digested`: also the digest of the input."""
@@ -158,10 +160,10 @@ class DrawingMethod(ABC):
 
         def draw_row_range(first: int, last: int) -> InputDigest:
             sums = np.zeros(DIGEST_WORDS if digested else 0, dtype=np.uint64)
-            found = DrawnArrays(outcomes, order, within, sums, np.zeros(2, dtype=np.int64))
-            bad = draw_rows(first, last, found)
-            if bad >= 0:
-                self._refuse_row(bad, int(found.problem[1]))
+            arrays = DrawnArrays(outcomes, order, within, sums, np.zeros(2, dtype=np.int64))
+            row = draw_rows(first, last, arrays)
+            if row >= 0:
+                self._refuse_row(row, int(arrays.problem[1]))
             return InputDigest.from_sums(sums)
 
         parts = max(1, min(threads, number // _WORTH_SHARING))
@@ -186,14 +188,11 @@ class SampleDrawing(DrawingMethod):
 
     def __init__(self, sampler: Sampler[AnyFamily], coding: Coding, key: RunKey) -> None:
         self.size, self.fills_within = sampler.carrier.size, coding.has_cells
-        self._plan, self._coding, self._key = plan_of_lattice(sampler.lattice, sampler.mixing), coding, key
+        self._plan, self._coding, self._key = draw_plan_of_lattice(sampler.lattice, sampler.mixing), coding, key
 
     def make_row_drawer(self, clients: ClientColumns) -> RowDrawer:
         code = choose_client_draw_functions(compiled=_should_draw_with_compiled_code(clients, _SECONDS_A_CLIENT))
-        state = code.initial_state_of_run(self._key)
-        return lambda first, last, found: int(
-            code.draw_outcomes_of_clients(self._plan, clients, state, first, last, *found)
-        )
+        return _make_drawer_by_plan(code, self._plan, clients, code.initial_state_of_run(self._key))
 
 
 class _DrawingOfReports(DrawingMethod):
@@ -208,28 +207,28 @@ class _DrawingOfReports(DrawingMethod):
 
     def make_row_drawer(self, clients: ClientColumns) -> RowDrawer:
         if not _should_draw_with_compiled_code(clients, _SECONDS_A_REPORT):
-            return lambda first, last, found: self.draw_reports_with_numpy(clients, first, last, found)
+            return lambda first, last, arrays: self.draw_reports_with_numpy(clients, first, last, arrays)
         code = choose_client_draw_functions(compiled=True)
         return self._make_compiled_drawer(code, clients, code.initial_state_of_run(self._key))
 
-    def draw_reports_with_numpy(self, clients: ClientColumns, first: int, last: int, found: DrawnArrays) -> int:
+    def draw_reports_with_numpy(self, clients: ClientColumns, first: int, last: int, arrays: DrawnArrays) -> int:
         """A `RowDrawer` without compiled code."""
         for start in range(first, last, _REPORTS_TOGETHER):
             rows = slice(start, min(start + _REPORTS_TOGETHER, last))
             try:
                 laws, messages = _laws_and_messages_for_reports(self.size, clients, rows.start, rows.stop)
-            except RefusedRow as bad:
-                return found.note_reason_of_refused_row(bad)
-            _store_reports_as_32_bit_halves(self._sampler.release_messages(self._key, messages, laws), rows, found)
-            if found.order.size or found.digest.size:
+            except RefusedRow as refusal:
+                return arrays.note_reason_of_refused_row(refusal)
+            _store_reports_as_32_bit_halves(self._sampler.release_messages(self._key, messages, laws), rows, arrays)
+            if arrays.order.size or arrays.digest.size:
                 store_sort_words_and_add_digest(
-                    pseudo_random_word_rows(self._key, messages), rows, found.order, found.digest
+                    pseudo_random_word_rows(self._key, messages), rows, arrays.order, arrays.digest
                 )
         return -1
 
-    def make_released_batch(self, names: pa.Array, drawn: Draws, agreement_id: str) -> pa.RecordBatch:
-        upper = (drawn.within * 2.0**32).astype(np.uint64)
-        reports = (upper << np.uint64(32)) | drawn.outcomes.astype(np.uint64)
+    def make_released_batch(self, names: pa.Array, draws: Draws, agreement_id: str) -> pa.RecordBatch:
+        upper = (draws.within * 2.0**32).astype(np.uint64)
+        reports = (upper << np.uint64(32)) | draws.outcomes.astype(np.uint64)
         columns = [names, numbers_as_arrow_column(reports), agreement_id_column(agreement_id, len(names))]
         return pa.RecordBatch.from_arrays(columns, names=["client", "report", "agreement"])
 
@@ -242,9 +241,7 @@ class ReportDrawing(_DrawingOfReports):
         self._plan = sampler.draw_plan  # made here, before threads ask for it
 
     def _make_compiled_drawer(self, code: Any, clients: ClientColumns, state: Any) -> RowDrawer:
-        return lambda first, last, found: int(
-            code.draw_outcomes_of_clients(self._plan, clients, state, first, last, *found)
-        )
+        return _make_drawer_by_plan(code, self._plan, clients, state)
 
 
 class SurveyDrawing(_DrawingOfReports):
@@ -256,11 +253,11 @@ class SurveyDrawing(_DrawingOfReports):
     def _make_compiled_drawer(self, code: Any, clients: ClientColumns, state: Any) -> RowDrawer:
         context = np.frombuffer(self._sampler.context, dtype="<u8").astype(np.uint64)
 
-        def draw_rows(first: int, last: int, found: DrawnArrays) -> int:
+        def draw_rows(first: int, last: int, arrays: DrawnArrays) -> int:
             number = len(clients)
             words, rows = np.empty((number, WORDS), dtype=np.int64), np.empty(number, dtype=np.int64)
             states = np.empty(number, dtype=np.int8)
-            bad = code.draw_survey_rows(
+            bad_row = code.draw_survey_rows(
                 self.size,
                 context,
                 clients,
@@ -270,18 +267,18 @@ class SurveyDrawing(_DrawingOfReports):
                 words,
                 rows,
                 states,
-                found.order,
-                found.digest,
-                found.problem,
+                arrays.order,
+                arrays.digest,
+                arrays.problem,
             )
-            if bad >= 0:
-                return int(bad)
-            here = slice(first, last)
-            reports, again = self._sampler.release_words(words[here], rows[here], states[here])
-            for row in np.flatnonzero(again).tolist():
+            if bad_row >= 0:
+                return int(bad_row)
+            span = slice(first, last)
+            reports, unsure = self._sampler.release_words(words[span], rows[span], states[span])
+            for row in np.flatnonzero(unsure).tolist():
                 laws, messages = integer_laws_and_messages(self.size, clients, first + row, first + row + 1)
                 reports[row] = self._sampler.release_messages(self._key, messages, laws)[0]
-            _store_reports_as_32_bit_halves(reports, here, found)
+            _store_reports_as_32_bit_halves(reports, span, arrays)
             return -1
 
         return draw_rows
@@ -298,34 +295,34 @@ class _DrawingByLaw(DrawingMethod):
 
     @abstractmethod
     def _outcomes_of_uniform_integers(
-        self, rows: NDArray[np.float64], some: NDArray[np.bool_], uniform: NDArray[np.int64]
+        self, rows: NDArray[np.float64], has_law: NDArray[np.bool_], uniform: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """The outcome that each uniform integer falls on, for laws (n, size). `some`: whether a client has one."""
+        """The outcome that each uniform integer falls on, for laws (n, size). `has_law`: whether a client has one."""
 
     def make_row_drawer(self, clients: ClientColumns) -> RowDrawer:
-        return lambda first, last, found: self._draw_rows(clients, first, last, found)
+        return lambda first, last, arrays: self._draw_rows(clients, first, last, arrays)
 
-    def _draw_rows(self, clients: ClientColumns, first: int, last: int, found: DrawnArrays) -> int:
+    def _draw_rows(self, clients: ClientColumns, first: int, last: int, arrays: DrawnArrays) -> int:
         step = max(1, min(_REPORTS_TOGETHER, _LAW_ENTRIES // self.size))
         for start in range(first, last, step):
-            here = slice(start, min(start + step, last))
+            span = slice(start, min(start + step, last))
             try:
-                laws, messages = integer_laws_and_messages(self.size, clients, here.start, here.stop)
-            except RefusedRow as bad:
-                return found.note_reason_of_refused_row(bad)
+                laws, messages = integer_laws_and_messages(self.size, clients, span.start, span.stop)
+            except RefusedRow as refusal:
+                return arrays.note_reason_of_refused_row(refusal)
             words, rows = pseudo_random_word_rows(self._key, messages), np.zeros((len(laws), self.size))
             for row, (outcomes, numbers) in zip(rows, laws, strict=True):
                 row[outcomes.astype(np.int64)] = numbers.astype(np.float64)
             totals = rows.sum(axis=1)
-            some = totals > 0.0
-            rows[some] /= totals[some, None]
+            has_law = totals > 0.0
+            rows[has_law] /= totals[has_law, None]
             uniform = (words[:, 0] >> np.uint64(64 - BITS)).astype(np.int64)
-            found.outcomes[here] = self._outcomes_of_uniform_integers(rows, some, uniform)
-            store_sort_words_and_add_digest(words, here, found.order, found.digest[:0])
-            if found.digest.size:
-                found.digest[:] += _sum_digests_of_clients_and_draws(self._key, words, found.outcomes[here])
-            if found.within.size:
-                found.within[here] = (words[:, 2] >> np.uint64(11)).astype(np.float64) * 2.0**-53
+            arrays.outcomes[span] = self._outcomes_of_uniform_integers(rows, has_law, uniform)
+            store_sort_words_and_add_digest(words, span, arrays.order, arrays.digest[:0])
+            if arrays.digest.size:
+                arrays.digest[:] += _sum_digests_of_clients_and_draws(self._key, words, arrays.outcomes[span])
+            if arrays.within.size:
+                arrays.within[span] = fractions_of_upper_53_bits(words[:, 2])
         return -1
 
 
@@ -341,11 +338,11 @@ class OwnDrawing(_DrawingByLaw):
         self._sampler, self._coding, self._key, self._asking = sampler, coding, key, Lock()
 
     def _outcomes_of_uniform_integers(
-        self, rows: NDArray[np.float64], some: NDArray[np.bool_], uniform: NDArray[np.int64]
+        self, rows: NDArray[np.float64], has_law: NDArray[np.bool_], uniform: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         weights = np.tile(self._sampler.reference_weights, (len(rows), 1))
         with self._asking:  # one thread at a time: it is somebody's own code
-            weights[some] = self._sampler.weights(rows[some])
+            weights[has_law] = self._sampler.weights(rows[has_law])
         return outcomes_from_uniform_integers(weights, uniform)
 
 
@@ -362,21 +359,21 @@ class JointDrawing(_DrawingByLaw):
         _ = sampler.lattice  # made here, before threads ask for it
 
     def _outcomes_of_uniform_integers(
-        self, rows: NDArray[np.float64], some: NDArray[np.bool_], uniform: NDArray[np.int64]
+        self, rows: NDArray[np.float64], has_law: NDArray[np.bool_], uniform: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        found = np.empty(len(rows), dtype=np.int64)
-        for here, laws in ((some, rows[some]), (~some, None)):
-            if here.any():
-                found[here] = self._sampler.numbers_of_integers(laws, uniform[here])
-        return found
+        outcomes = np.empty(len(rows), dtype=np.int64)
+        for mask, laws in ((has_law, rows[has_law]), (~has_law, None)):
+            if mask.any():
+                outcomes[mask] = self._sampler.numbers_of_integers(laws, uniform[mask])
+        return outcomes
 
-    def make_released_batch(self, names: pa.Array, drawn: Draws, agreement_id: str) -> pa.RecordBatch:
+    def make_released_batch(self, names: pa.Array, draws: Draws, agreement_id: str) -> pa.RecordBatch:
         """Records (client, sample_1, ..., agreement). The seed also gives the place of each member within its cell."""
         number = self._sampler.samples
-        words = _expand_seeds_by_splitmix64((drawn.within * 2.0**53).astype(np.uint64), 2 * number)
-        members = self._sampler.multisets.members_in_key_order(drawn.outcomes, words[:, :number])
-        within = (words[:, number:] >> np.uint64(11)).astype(np.float64) * 2.0**-53
-        samples = [outcomes_as_samples(self._coding, members[:, place], within[:, place]) for place in range(number)]
+        words = _expand_seeds_by_splitmix64((draws.within * 2.0**53).astype(np.uint64), 2 * number)
+        members = self._sampler.multisets.members_in_key_order(draws.outcomes, words[:, :number])
+        within = fractions_of_upper_53_bits(words[:, number:])
+        samples = [outcomes_as_samples(self._coding, members[:, member], within[:, member]) for member in range(number)]
         columns = [names, *samples, agreement_id_column(agreement_id, len(names))]
         return pa.RecordBatch.from_arrays(columns, names=["client", *joint_sample_columns(number), "agreement"])
 
@@ -398,38 +395,43 @@ def choose_drawing_method(job: Job) -> DrawingMethod:
     return SampleDrawing(job.sampler, coding, key)
 
 
-def _store_reports_as_32_bit_halves(reports: NDArray[np.uint64], rows: slice, found: DrawnArrays) -> None:
+def _make_drawer_by_plan(code: Any, plan: Any, clients: ClientColumns, state: Any) -> RowDrawer:
+    """The function that draws by the plan of a lattice or of blocks."""
+    return lambda first, last, arrays: int(code.draw_outcomes_of_clients(plan, clients, state, first, last, *arrays))
+
+
+def _store_reports_as_32_bit_halves(reports: NDArray[np.uint64], rows: slice, arrays: DrawnArrays) -> None:
     """Store the two halves of each report: the lower 32 bits as the outcome, the upper ones as `within`."""
-    found.outcomes[rows] = (reports & np.uint64(0xFFFFFFFF)).astype(np.int64)
-    found.within[rows] = (reports >> np.uint64(32)).astype(np.float64) * 2.0**-32
+    arrays.outcomes[rows] = (reports & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    arrays.within[rows] = (reports >> np.uint64(32)).astype(np.float64) * 2.0**-32
 
 
 def _should_draw_with_compiled_code(clients: ClientColumns, seconds_a_client: float) -> bool:
     """Whether compiled code draws for the clients rather than numpy, with the same results."""
-    each = _SECONDS_AN_AMOUNT if clients.counts.size or clients.weights.size else SECONDS_A_ROW
-    return should_use_compiled_code(seconds_a_client * len(clients) + each * clients.outcomes.size)
+    seconds_a_row = _SECONDS_AN_AMOUNT if clients.counts.size or clients.weights.size else SECONDS_A_ROW
+    return should_use_compiled_code(seconds_a_client * len(clients) + seconds_a_row * clients.outcomes.size)
 
 
 def _sum_digests_of_clients_and_draws(
-    key: RunKey, words: NDArray[np.uint64], drawn: NDArray[np.int64]
+    key: RunKey, words: NDArray[np.uint64], outcomes: NDArray[np.int64]
 ) -> NDArray[np.uint64]:
     """The digest of clients, all they hold and what was drawn for them: a sum, so that the order of clients does not matter."""
-    rows = np.column_stack([words.astype("<u8"), drawn.astype("<u8")])
-    each = (
+    rows = np.column_stack([words.astype("<u8"), outcomes.astype("<u8")])
+    digests = (
         hashlib.blake2b(row.tobytes(), key=key.value, person=_DRAWN_PERSON, digest_size=8 * DIGEST_WORDS).digest()
         for row in rows
     )
-    found = np.frombuffer(b"".join(each), dtype="<u8").reshape(-1, DIGEST_WORDS)
-    return np.asarray(found.sum(axis=0, dtype=np.uint64))
+    numbers = np.frombuffer(b"".join(digests), dtype="<u8").reshape(-1, DIGEST_WORDS)
+    return np.asarray(numbers.sum(axis=0, dtype=np.uint64))
 
 
 def _laws_and_messages_for_reports(size: int, clients: ClientColumns, first: int, last: int) -> Any:
     """The laws and messages of some clients; the first of them that cannot report is refused, for whichever reason."""
     try:
         laws, messages = integer_laws_and_messages(size, clients, first, last)
-    except RefusedRow as bad:
-        if bad.row > first:
-            _refuse_too_many_records(integer_laws_and_messages(size, clients, first, bad.row)[0], first)
+    except RefusedRow as refusal:
+        if refusal.row > first:
+            _refuse_too_many_records(integer_laws_and_messages(size, clients, first, refusal.row)[0], first)
         raise
     _refuse_too_many_records(laws, first)
     return laws, messages
@@ -489,11 +491,11 @@ class Kernel:
         batch = check_batch(batch, "the batch", [name for name in ("client", "outcomes", "counts") if name in names])
         counts = batch.column("counts") if "counts" in names else None
         weighted = self._columns.weight is not None
-        called = batch.column("client")
-        if pa.types.is_floating(called.type):
-            called = normalise_client_names(called)
+        client_names = batch.column("client")
+        if pa.types.is_floating(client_names.type):
+            client_names = normalise_client_names(client_names)
         clients = clients_and_records_from_arrow(
-            called, batch.column("outcomes"), counts, weighted=weighted, outcome_type=self._outcome_type
+            client_names, batch.column("outcomes"), counts, weighted=weighted, outcome_type=self._outcome_type
         )
         if clients.weights.size and self._columns.count is not None:
             raise DiscreetError(
@@ -501,12 +503,13 @@ class Kernel:
                 "another question, whose samples spend an epsilon of their own)"
             )
         refuse_repeated_clients(clients)
-        drawn = self.draw(clients, digested=False, threads=os.cpu_count() or 1)
-        return self.publish(called, drawn)
+        draws = self.draw(clients, digested=False, threads=os.cpu_count() or 1)
+        return self.publish(client_names, draws)
 
-    def publish(self, names: pa.Array, drawn: Draws) -> pa.RecordBatch:
+    @accept_renamed_keywords(drawn="draws")
+    def publish(self, names: pa.Array, draws: Draws) -> pa.RecordBatch:
         """What was drawn for clients, as records."""
-        return self._method.make_released_batch(names, drawn, self._agreement_id)
+        return self._method.make_released_batch(names, draws, self._agreement_id)
 
     def __reduce__(self) -> Any:
         raise TypeError("a Kernel holds a key and is not pickled; make one from its job where it is needed")
@@ -542,12 +545,12 @@ class LedgerSettlement:
 
     def draw_unsettled_group(self, group: "ClientGroup") -> UnsettledGroup:
         """Draw for a group of clients, without releasing anything yet."""
-        drawn, empty = self._kernel.draw(group.clients, digested=False), _same_clients_without_records(group.clients)
+        draws, empty = self._kernel.draw(group.clients, digested=False), _same_clients_without_records(group.clients)
         if self._ordering is not None:
-            drawn = replace(drawn, order=self._ordering.draw(empty, ordered=True, digested=False).order)
+            draws = replace(draws, order=self._ordering.draw(empty, ordered=True, digested=False).order)
         words = self._naming.draw(empty, ordered=True, digested=False)
         return UnsettledGroup(
-            group.names, drawn, ClientDigests(words.order, (words.within * 2.0**53).astype(np.uint64)), group.parts
+            group.names, draws, ClientDigests(words.order, (words.within * 2.0**53).astype(np.uint64)), group.parts
         )
 
     def charge_and_release_parts(
@@ -557,7 +560,7 @@ class LedgerSettlement:
         groups = [group for part in parts for group in part]
         if not groups:
             return
-        found = self._ledger.charge_clients_once(
+        settlement = self._ledger.charge_clients_once(
             self._round,
             ClientDigests(
                 *(np.concatenate([getattr(group.names, word) for group in groups]) for word in ("first", "second"))
@@ -566,29 +569,33 @@ class LedgerSettlement:
             np.concatenate([group.drawn.within for group in groups]),
             over_budget=self._over_budget,
         )
-        self.known, self.over_budget = found.known, found.over_budget
+        self.known, self.over_budget = settlement.known, settlement.over_budget
         start = 0
         for part in parts:
-            kept = []
+            group_draws = []
             for group in part:
-                kept.append(_released_clients_and_draws(group, found, slice(start, start + len(group.clients))))
+                group_draws.append(
+                    _released_clients_and_draws(group, settlement, slice(start, start + len(group.clients)))
+                )
                 start += len(group.clients)
-            yield kept
+            yield group_draws
 
 
-def _released_clients_and_draws(group: UnsettledGroup, found: Settlement, here: slice) -> tuple[pa.Array, Draws, Any]:
+def _released_clients_and_draws(
+    group: UnsettledGroup, settlement: Settlement, span: slice
+) -> tuple[pa.Array, Draws, Any]:
     """The released clients of a group, with their samples and their parts."""
-    kept = found.kept[here]
-    drawn = replace(
+    mask = settlement.kept[span]
+    draws = replace(
         group.drawn,
-        outcomes=found.outcomes[here][kept],
-        order=group.drawn.order[kept] if group.drawn.order.size else group.drawn.order,
-        within=found.within[here][kept] if found.within.size else found.within,
+        outcomes=settlement.outcomes[span][mask],
+        order=group.drawn.order[mask] if group.drawn.order.size else group.drawn.order,
+        within=settlement.within[span][mask] if settlement.within.size else settlement.within,
     )
     return (
-        take_rows_of_column(group.clients, np.flatnonzero(kept)),
-        drawn,
-        None if group.parts is None else group.parts[kept],
+        take_rows_of_column(group.clients, np.flatnonzero(mask)),
+        draws,
+        None if group.parts is None else group.parts[mask],
     )
 
 
@@ -600,8 +607,8 @@ def _make_keyed_client_name_hasher(key: RunKey) -> DrawingMethod:
 
 def _same_clients_without_records(clients: ClientColumns) -> ClientColumns:
     """The same clients without any records."""
-    held = {name: getattr(clients, name)[:0] for name in clients._fields[clients._fields.index("outcomes") + 1 :]}
-    held["outcomes"] = read_only_view(np.empty(0, dtype=np.uint32))
+    empty = {name: getattr(clients, name)[:0] for name in clients._fields[clients._fields.index("outcomes") + 1 :]}
+    empty["outcomes"] = read_only_view(np.empty(0, dtype=np.uint32))
     ends = np.zeros_like(clients.ends)
     ends.setflags(write=False)
-    return ClientColumns(**{**clients._asdict(), "ends": ends, **held})
+    return ClientColumns(**{**clients._asdict(), "ends": ends, **empty})

@@ -40,30 +40,30 @@ def records_by_client(
         clients, numbers = assign_numbers_to_text_clients(text_ends, text, seed, hint)
     else:
         clients, numbers = assign_numbers_to_integer_clients(integers, seed, hint)
-    ends, gathered = values_by_client(numbers, clients.size, outcomes, lengths)
+    ends, client_outcomes = values_by_client(numbers, clients.size, outcomes, lengths)
     if counts.size:
         _, counts = values_by_client(numbers, clients.size, counts, lengths)
-    return clients, ends, gathered, counts
+    return clients, ends, client_outcomes, counts
 
 
 @kernel()
 def hash_number(value: Any, seed: Any) -> Any:
     """A 64-bit hash of a 64-bit number."""
-    mixed = (value ^ seed) * np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    return mixed ^ (mixed >> np.uint64(31))
+    state = (value ^ seed) * np.uint64(0x9E3779B97F4A7C15)
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    return state ^ (state >> np.uint64(31))
 
 
 @kernel()
 def hash_text(text: Any, start: int, stop: int, seed: Any) -> Any:
     """A 64-bit hash of text[start:stop]."""
-    mixed = hash_number(np.uint64(stop - start), seed)
+    state = hash_number(np.uint64(stop - start), seed)
     for first in range(start, stop, 8):
         word = np.uint64(0)
-        for place in range(first, min(first + 8, stop)):
-            word = (word << np.uint64(8)) | np.uint64(text[place])
-        mixed = hash_number(word, mixed)
-    return mixed
+        for index in range(first, min(first + 8, stop)):
+            word = (word << np.uint64(8)) | np.uint64(text[index])
+        state = hash_number(word, state)
+    return state
 
 
 @kernel(nogil=True)
@@ -82,8 +82,8 @@ def start_row_of_each_part(parts: Any, number: int, outcomes: Any) -> Any:
 @kernel()
 def _replace_by_running_sums(numbers: Any) -> None:
     """The cumulative sums. (numba's own `cumsum` would import scipy's linear algebra.)"""
-    for place in range(1, numbers.size):
-        numbers[place] += numbers[place - 1]
+    for index in range(1, numbers.size):
+        numbers[index] += numbers[index - 1]
 
 
 @kernel(nogil=True)
@@ -108,13 +108,13 @@ def parts_of_texts(ends: Any, text: Any, bits: int, seed: Any) -> Any:
 def arrange_values_by_part(parts: Any, starts: Any, values: Any) -> Any:
     """The values in order of part, without those to leave out."""
     cursors = starts.copy()
-    ordered = np.empty(starts[-2], dtype=values.dtype)
+    by_part = np.empty(starts[-2], dtype=values.dtype)
     for row in range(parts.size):
-        place = cursors[parts[row]]
-        if place < ordered.size:
-            ordered[place] = values[row]
-            cursors[parts[row]] = place + 1
-    return ordered
+        position = cursors[parts[row]]
+        if position < by_part.size:
+            by_part[position] = values[row]
+            cursors[parts[row]] = position + 1
+    return by_part
 
 
 @kernel(nogil=True)
@@ -122,35 +122,35 @@ def arrange_texts_by_part(parts: Any, starts: Any, ends: Any, text: Any) -> Any:
     """As `arrange_values_by_part`, for texts: their ends and their bytes."""
     lengths = arrange_values_by_part(parts, starts, ends[1:] - ends[:-1])
     new_ends = np.zeros(lengths.size + 1, dtype=np.int64)
-    for place in range(lengths.size):  # a slice could raise, and then machine code would need Python
-        new_ends[place + 1] = lengths[place]
+    for position in range(lengths.size):  # a slice could raise, and then machine code would need Python
+        new_ends[position + 1] = lengths[position]
     _replace_by_running_sums(new_ends)
-    ordered = np.empty(new_ends[-1], dtype=np.uint8)
+    by_part = np.empty(new_ends[-1], dtype=np.uint8)
     cursors = starts.copy()
     for row in range(parts.size):
-        place = cursors[parts[row]]
-        if place < lengths.size:
-            cursors[parts[row]] = place + 1
-            start, begin = ends[row], new_ends[place]
+        position = cursors[parts[row]]
+        if position < lengths.size:
+            cursors[parts[row]] = position + 1
+            start, begin = ends[row], new_ends[position]
             for offset in range(ends[row + 1] - start):
-                ordered[begin + offset] = text[start + offset]
-    return new_ends, ordered
+                by_part[begin + offset] = text[start + offset]
+    return new_ends, by_part
 
 
 @kernel()
 def _double_hash_table(slots: Any, keys_are_hashes: bool, seed: Any) -> Any:
     """The table `slots` of pairs (key, 1 + number) at twice its size."""
-    larger = np.zeros(2 * slots.size, dtype=np.int64)
+    new_slots = np.zeros(2 * slots.size, dtype=np.int64)
     mask = np.uint64(slots.size - 1)
     for pair in range(0, slots.size, 2):
         if slots[pair + 1]:
             key = np.uint64(slots[pair])
-            place = (key if keys_are_hashes else hash_number(key, seed)) & mask
-            while larger[np.uint64(2) * place + _ONE]:
-                place = (place + _ONE) & mask
-            larger[np.uint64(2) * place] = slots[pair]
-            larger[np.uint64(2) * place + _ONE] = slots[pair + 1]
-    return larger
+            slot = (key if keys_are_hashes else hash_number(key, seed)) & mask
+            while new_slots[np.uint64(2) * slot + _ONE]:
+                slot = (slot + _ONE) & mask
+            new_slots[np.uint64(2) * slot] = slots[pair]
+            new_slots[np.uint64(2) * slot + _ONE] = slots[pair + 1]
+    return new_slots
 
 
 @kernel(nogil=True)
@@ -158,30 +158,30 @@ def assign_numbers_to_integer_clients(clients: Any, seed: Any, hint: int) -> Any
     """(the distinct clients, the number of each row's client), in order of first appearance. `hint`: their approximate number."""
     slots = np.zeros(2 * _hash_table_size(hint), dtype=np.int64)
     mask = np.uint64(slots.size // 2 - 1)
-    known = np.empty(slots.size // 4, dtype=np.int64)
+    distinct = np.empty(slots.size // 4, dtype=np.int64)
     numbers = np.empty(clients.size, dtype=np.uint32)
     number = 0
     for row in range(clients.size):
         client = clients[row]
-        place = hash_number(np.uint64(client), seed) & mask
+        slot = hash_number(np.uint64(client), seed) & mask
         while True:
-            found = slots[np.uint64(2) * place + _ONE]
-            if found == 0:
-                slots[np.uint64(2) * place] = client
-                slots[np.uint64(2) * place + _ONE] = number + 1
-                known[number] = client
+            entry = slots[np.uint64(2) * slot + _ONE]
+            if entry == 0:
+                slots[np.uint64(2) * slot] = client
+                slots[np.uint64(2) * slot + _ONE] = number + 1
+                distinct[number] = client
                 numbers[row] = number
                 number += 1
-                if number == known.size:
+                if number == distinct.size:
                     slots = _double_hash_table(slots, False, seed)
                     mask = np.uint64(slots.size // 2 - 1)
-                    known = np.concatenate((known, np.empty_like(known)))
+                    distinct = np.concatenate((distinct, np.empty_like(distinct)))
                 break
-            if slots[np.uint64(2) * place] == client:
-                numbers[row] = found - 1
+            if slots[np.uint64(2) * slot] == client:
+                numbers[row] = entry - 1
                 break
-            place = (place + _ONE) & mask
-    return known[:number].copy(), numbers
+            slot = (slot + _ONE) & mask
+    return distinct[:number].copy(), numbers
 
 
 @kernel(nogil=True)
@@ -193,13 +193,13 @@ def assign_numbers_to_text_clients(ends: Any, text: Any, seed: Any, hint: int) -
     numbers = np.empty(ends.size - 1, dtype=np.uint32)
     number = 0
     for row in range(ends.size - 1):
-        hashed = hash_text(text, ends[row], ends[row + 1], seed)
-        place = hashed & mask
+        hash_value = hash_text(text, ends[row], ends[row + 1], seed)
+        slot = hash_value & mask
         while True:
-            found = slots[np.uint64(2) * place + _ONE]
-            if found == 0:
-                slots[np.uint64(2) * place] = np.int64(hashed)
-                slots[np.uint64(2) * place + _ONE] = number + 1
+            entry = slots[np.uint64(2) * slot + _ONE]
+            if entry == 0:
+                slots[np.uint64(2) * slot] = np.int64(hash_value)
+                slots[np.uint64(2) * slot + _ONE] = number + 1
                 first_rows[number] = row
                 numbers[row] = number
                 number += 1
@@ -208,12 +208,12 @@ def assign_numbers_to_text_clients(ends: Any, text: Any, seed: Any, hint: int) -
                     mask = np.uint64(slots.size // 2 - 1)
                     first_rows = np.concatenate((first_rows, np.empty_like(first_rows)))
                 break
-            if np.uint64(slots[np.uint64(2) * place]) == hashed and _are_texts_equal(
-                ends, text, row, first_rows[found - 1]
+            if np.uint64(slots[np.uint64(2) * slot]) == hash_value and _are_texts_equal(
+                ends, text, row, first_rows[entry - 1]
             ):
-                numbers[row] = found - 1
+                numbers[row] = entry - 1
                 break
-            place = (place + _ONE) & mask
+            slot = (slot + _ONE) & mask
     return first_rows[:number].copy(), numbers
 
 
@@ -250,11 +250,11 @@ def are_integers_increasing(clients: Any) -> bool:
 def are_texts_increasing(ends: Any, text: Any) -> bool:
     """As `are_integers_increasing`, in order of bytes."""
     for row in range(1, ends.size - 1):
-        before, start, stop = ends[row - 1], ends[row], ends[row + 1]
+        previous, start, stop = ends[row - 1], ends[row], ends[row + 1]
         offset = 0
-        while before + offset < start and start + offset < stop and text[before + offset] == text[start + offset]:
+        while previous + offset < start and start + offset < stop and text[previous + offset] == text[start + offset]:
             offset += 1
-        if start + offset == stop or (before + offset < start and text[before + offset] > text[start + offset]):
+        if start + offset == stop or (previous + offset < start and text[previous + offset] > text[start + offset]):
             return False
     return True
 
@@ -267,40 +267,40 @@ def values_by_client(numbers: Any, clients: int, values: Any, lengths: Any) -> A
         ends[np.int64(numbers[row]) + 1] += lengths[row] if lengths.size else 1
     _replace_by_running_sums(ends)
     cursors = ends[:-1].copy()
-    gathered = np.empty(values.size, dtype=values.dtype)
-    place = 0
+    by_client = np.empty(values.size, dtype=values.dtype)
+    position = 0
     for row in range(numbers.size):
         number = numbers[row]
         for _ in range(lengths[row] if lengths.size else 1):
-            gathered[cursors[number]] = values[place]
+            by_client[cursors[number]] = values[position]
             cursors[number] += 1
-            place += 1
-    return ends, gathered
+            position += 1
+    return ends, by_client
 
 
 @kernel(nogil=True)
 def remove_marks_of_listed_clients(ends: Any, outcomes: Any, counts: Any, weights: Any) -> Any:
     """(ends, outcomes, counts, weights, whether each client is listed): the lists without the marks LISTED."""
     new_ends = np.zeros(ends.size, dtype=np.int64)
-    listed = np.zeros(ends.size - 1, dtype=np.bool_)
+    is_listed = np.zeros(ends.size - 1, dtype=np.bool_)
     kept_outcomes, kept_counts, kept_weights = np.empty_like(outcomes), np.empty_like(counts), np.empty_like(weights)
-    kept, mark = 0, np.uint64(MARK_LISTED) | (WIDE_MARKS if outcomes.itemsize == 8 else np.uint64(0))
+    count, mark = 0, np.uint64(MARK_LISTED) | (WIDE_MARKS if outcomes.itemsize == 8 else np.uint64(0))
     for client in range(ends.size - 1):
-        for place in range(ends[client], ends[client + 1]):
-            if np.uint64(outcomes[place]) == mark:
-                listed[client] = True
+        for index in range(ends[client], ends[client + 1]):
+            if np.uint64(outcomes[index]) == mark:
+                is_listed[client] = True
             else:
-                kept_outcomes[kept] = outcomes[place]
+                kept_outcomes[count] = outcomes[index]
                 if counts.size:
-                    kept_counts[kept] = counts[place]
+                    kept_counts[count] = counts[index]
                 if weights.size:
-                    kept_weights[kept] = weights[place]
-                kept += 1
-        new_ends[client + 1] = kept
+                    kept_weights[count] = weights[index]
+                count += 1
+        new_ends[client + 1] = count
     return (
         new_ends,
-        kept_outcomes[:kept].copy(),
-        kept_counts[: kept if counts.size else 0].copy(),
-        kept_weights[: kept if weights.size else 0].copy(),
-        listed,
+        kept_outcomes[:count].copy(),
+        kept_counts[: count if counts.size else 0].copy(),
+        kept_weights[: count if weights.size else 0].copy(),
+        is_listed,
     )

@@ -62,7 +62,7 @@ _LEAST_ROOM = 1 << 23  # bytes to unpack at a time
 
 
 class Release:
-    """A release on this machine: `table` returns the samples, after which `summary` is known.
+    """A release on this machine, once: `table` or `batches` returns the samples, after which `summary` is known.
 
     Args:
         table: as in `sample`.
@@ -94,7 +94,9 @@ class Release:
     ) -> None:
         check_kind("request", request, Request, "pass Request(...)")
         check_choice("over_budget", over_budget, OVER_BUDGET)
-        if progress is not None and not all(callable(getattr(progress, each, None)) for each in ("rows", "clients")):
+        if progress is not None and not all(
+            callable(getattr(progress, method, None)) for method in ("rows", "clients")
+        ):
             raise DiscreetError(f"progress = {progress!r} has no methods rows(number) and clients(number)")
         if folder is not None:
             folder = check_path("folder", folder)
@@ -110,10 +112,10 @@ class Release:
         self._progress = progress
         self.job: Job = request.job(source.schema, untyped=source.untyped_columns, where=source.name)
         reading = self.job.reading
-        used = reading.columns
+        columns = reading.columns
         self._clients: pa.Array | None = None
         if clients is not None:
-            self._clients = client_names_from_list_or_file(clients, used, integers=reading.are_clients_integers)
+            self._clients = client_names_from_list_or_file(clients, columns, integers=reading.are_clients_integers)
         room = max(_LEAST_ROOM, self._budget // 16)
         # reading starts here, while compiled code is loaded below
         self._reader = RecordReader(reading)
@@ -134,7 +136,7 @@ class Release:
             )
         self._digest = InputDigest()
         self._drawn = self._without_records = self._spilled = 0
-        self._started, self._finished = time.perf_counter(), False
+        self._started, self._begun, self._finished = time.perf_counter(), False, False
         self._table: pa.Table | None = None
 
     @property
@@ -143,8 +145,10 @@ class Release:
         client = pa.int64() if self.job.reading.are_clients_integers else pa.large_string()
         coding = self.job.reading.coding
         names = self.job.sample_columns
-        released = coding.arrow_type_of_samples if isinstance(coding, Coding) and names != ("report",) else pa.uint64()
-        kinds = (client, *(released for _ in names), pa.dictionary(pa.int8(), pa.string()))
+        sample_type = (
+            coding.arrow_type_of_samples if isinstance(coding, Coding) and names != ("report",) else pa.uint64()
+        )
+        kinds = (client, *(sample_type for _ in names), pa.dictionary(pa.int8(), pa.string()))
         fields = list(zip(self.job.output_columns, kinds, strict=True))
         return pa.schema(fields[1:] if self._drop_client else fields, {METADATA: self.job.agreement.text.encode()})
 
@@ -169,7 +173,11 @@ class Release:
         )
 
     def table(self) -> pa.Table:
-        """All samples: a table of the client column, `sample` (of reports `report`) and `agreement`."""
+        """All samples: a table of the client column, `sample` (of reports `report`) and `agreement`. A second call returns the same table.
+
+        Raises:
+            DiscreetError: for rows that cannot be released, and after `batches`.
+        """
         if self._table is None:
             self._table = pa.Table.from_batches(self.batches(), schema=self.schema).combine_chunks()
         return self._table
@@ -178,18 +186,22 @@ class Release:
         """The samples, in an order independent of the data. None may leave before the last one is here.
 
         A round that was released on other data raises its error at the end; with a ledger, everything is charged before the first batch.
+
+        Raises:
+            DiscreetError: for rows that cannot be released, and where the samples were already taken: the table is read once.
         """
         from discreet.tables._parts import ClientParts
 
+        self._begin_only_once()
         schema = self.schema
         seed = int.from_bytes(hashlib.blake2b(b"parts", key=self.job.key.value, digest_size=8).digest(), "little")
         with ClientParts(seed=seed, budget=self._budget, folder=self._folder, rows=self._source.rows) as parts:
             self._add_listed_clients_to_parts(parts)
             self._read_records_into_parts(parts)
-            drawn = (
+            batches = (
                 self._draw_sample_batches(parts) if self._settling is None else self._charge_and_release_batches(parts)
             )
-            for batch in self._sort_batches_by_random_words(drawn) if self._drop_client else drawn:
+            for batch in self._sort_batches_by_random_words(batches) if self._drop_client else batches:
                 columns = map(cast_column, batch.columns, schema.types)
                 yield pa.RecordBatch.from_arrays(list(columns), schema=schema)
             self._spilled = parts.spilled_bytes
@@ -198,6 +210,18 @@ class Release:
             digest = self._digest.keyed_hash(job.key)
             Rounds(self._request.secret).note_released_round(job.agreement, job.question, number, digest)
         self._finished = True
+
+    def _begin_only_once(self) -> None:
+        """Raise an error for a second run: the rows of the table are used up, and listed clients would get other samples."""
+        if self._begun:
+            again = (
+                "a new Release without a secret is another release, which spends epsilon again"
+                if self._request.secret is None
+                else "a new Release of the same table under the same secret and round gives the same samples"
+            )
+            samples = "use the samples of that run" if self._finished else "that run did not come to its end"
+            raise DiscreetError(f"this Release was run already, and it reads its table once; {samples}: {again}")
+        self._begun = True
 
     def _add_listed_clients_to_parts(self, parts: "ClientParts") -> None:
         if self._clients is None:
@@ -230,8 +254,8 @@ class Release:
     def _draw_sample_batches(self, parts: "ClientParts") -> Iterator[pa.RecordBatch]:
         def draw_group(group: "ClientGroup") -> tuple[pa.RecordBatch, InputDigest]:
             digested = self._request.secret is not None
-            found = self.kernel.draw(group.clients, ordered=self._drop_client, digested=digested)
-            return self._make_ordered_batch_of_group(group.names, found, group.parts), found.digest
+            draws = self.kernel.draw(group.clients, ordered=self._drop_client, digested=digested)
+            return self._make_ordered_batch_of_group(group.names, draws, group.parts), draws.digest
 
         for part in self._map_groups_in_threads(parts, draw_group):
             self._digest = sum((digest for _, digest in part), self._digest)
@@ -243,18 +267,18 @@ class Release:
             list(self._map_groups_in_threads(parts, self._settling.draw_unsettled_group))
         ):
             yield from self._join_batches_in_client_order(
-                [self._make_ordered_batch_of_group(names, drawn, parts) for names, drawn, parts in part]
+                [self._make_ordered_batch_of_group(names, draws, parts) for names, draws, parts in part]
             )
 
-    def _make_ordered_batch_of_group(self, names: pa.Array, drawn: "Draws", parts: Any = None) -> pa.RecordBatch:
+    def _make_ordered_batch_of_group(self, names: pa.Array, draws: "Draws", parts: Any = None) -> pa.RecordBatch:
         """The records of a group: in order of part and client, or without clients and with words to sort them by."""
         if self._drop_client:
-            batch = self.kernel.publish(names, drawn)
-            return batch.drop_columns("client").append_column("order", numbers_as_arrow_column(drawn.order))
+            batch = self.kernel.publish(names, draws)
+            return batch.drop_columns("client").append_column("order", numbers_as_arrow_column(draws.order))
         order = arrow_column_as_polars_series(names).arg_sort().to_numpy()
         if parts is not None:
             order = order[np.argsort(parts[order], kind="stable")]
-        return self.kernel.publish(take_rows_of_column(names, order), drawn.reorder_rows(order))
+        return self.kernel.publish(take_rows_of_column(names, order), draws.reorder_rows(order))
 
     def _join_batches_in_client_order(self, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The samples of a part as one batch in order of client, even if its records took several groups."""
@@ -272,10 +296,10 @@ class Release:
         yield batch
 
     def _sort_batches_by_random_words(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        held = list(batches)
-        if held:
-            table = pa.Table.from_batches(held)
-            words = np.concatenate([arrow_column_as_numbers(batch.column("order")) for batch in held])
+        all_batches = list(batches)
+        if all_batches:
+            table = pa.Table.from_batches(all_batches)
+            words = np.concatenate([arrow_column_as_numbers(batch.column("order")) for batch in all_batches])
             order = numbers_as_arrow_column(np.argsort(words, kind="stable"))
             yield from table.drop_columns("order").take(order).combine_chunks().to_batches()
 
@@ -288,26 +312,26 @@ class Release:
         """
         from discreet.tables._parts import unlisted_clients_error
 
-        marked = self._clients is not None or self.job.reading.coding.lenient
-        seen = unlisted = 0
+        has_marks = self._clients is not None or self.job.reading.coding.lenient
+        clients_seen = unlisted = 0
 
-        def work_on_group(given: "Callable[[], ClientGroup]") -> "tuple[Result | None, int, int, int]":
-            group, strangers, silent = given(), 0, 0
-            if marked:
+        def work_on_group(read_group: "Callable[[], ClientGroup]") -> "tuple[Result | None, int, int, int]":
+            group, strangers, empty = read_group(), 0, 0
+            if has_marks:
                 group, strangers = group.remove_marks_and_count_unlisted()
-                silent = group.number_of_clients_without_records
+                empty = group.number_of_clients_without_records
             if self._clients is None:
                 strangers = 0
-            found = None if strangers else work(group)
-            return found, len(group.clients) - silent, strangers, silent
+            result = None if strangers else work(group)
+            return result, len(group.clients) - empty, strangers, empty
 
         def wait_and_add_up_results(futures: "list[Future[tuple[Result | None, int, int, int]]]") -> "list[Result]":
-            nonlocal seen, unlisted
-            done = [each.result() for each in futures]
-            seen += sum(clients for _, clients, _, _ in done)
-            unlisted += sum(strangers for _, _, strangers, _ in done)
-            self._without_records += sum(silent for _, _, _, silent in done)
-            return [found for found, *_ in done if found is not None]
+            nonlocal clients_seen, unlisted
+            tallies = [future.result() for future in futures]
+            clients_seen += sum(clients for _, clients, _, _ in tallies)
+            unlisted += sum(strangers for _, _, strangers, _ in tallies)
+            self._without_records += sum(empty for _, _, _, empty in tallies)
+            return [result for result, *_ in tallies if result is not None]
 
         threads = os.cpu_count() or 1
         with ThreadPoolExecutor(threads) as pool:
@@ -319,7 +343,7 @@ class Release:
             while running:
                 yield wait_and_add_up_results(running.popleft())
         if unlisted:
-            raise unlisted_clients_error(unlisted, seen)
+            raise unlisted_clients_error(unlisted, clients_seen)
 
 
 def sample(
@@ -394,7 +418,7 @@ def sample_file(
         ledger: what each client spends is counted in it.
         over_budget: clients that cannot pay stop the release ("refuse"), or are left out ("drop").
         replace: whether a plain file of that name may be replaced. Never replaced, by any path or link, are the input, the list of clients,
-            the state of the secret and the files in `keep`.
+            the agreement, the state of the secret and the files in `keep`.
         keep: {what it is: where it lies}.
         progress: a function of the source that returns what hears how far the release has come.
 
@@ -419,20 +443,21 @@ def sample_file(
     if output != STANDARD:
         if path != STANDARD and is_among_inputs(path, output):
             raise DiscreetError(f"output {output} would replace what {path} holds, or lie among it; name another file")
-        kept = {"list of clients": clients if isinstance(clients, Path) else None, "agreement": agreement_file}
+        other_files = {"list of clients": clients if isinstance(clients, Path) else None, "agreement": agreement_file}
         if request.secret is not None:
-            kept["record of the secret's rounds"] = request.secret.state
+            other_files["record of the secret's rounds"] = request.secret.state
         if ledger is not None and ledger.folder.resolve() in Path(output).resolve().parents:
             raise DiscreetError(f"output {output} would lie in the ledger; name another file")
         if agreement_file is not None:
-            kept["weights of the agreement"] = weights_path(agreement_file)
-        refuse_same_file(output, {**kept, **(keep or {})})
-        again = (
+            other_files["weights of the agreement"] = weights_path(agreement_file)
+        for files in (other_files, keep or {}):  # one after the other: both may use a name
+            refuse_same_file(output, files)
+        warning = (
             ""
             if request.secret is not None
             else "; without a secret this is another release, which spends epsilon again"
         )
-        check_output_path(output, replace=replace, fix=f"{REPLACE_HINT}{again}")
+        check_output_path(output, replace=replace, fix=f"{REPLACE_HINT}{warning}")
 
     with open_source(path, folder) as source:
         release = Release(

@@ -54,10 +54,10 @@ def combine_equal_rows(records: pl.DataFrame) -> pl.DataFrame:
     if counts.dtype != np.float64 or counts.size >= 1 << _HALF:
         return records
     digits, powers = np.frexp(counts)
-    whole = (digits * _EXACT).astype(np.int64)
-    halves = {"high": whole >> _HALF, "low": whole & ((1 << _HALF) - 1)}
-    split = records.select("client", "outcome").with_columns(power=powers, **halves)
-    sums = split.group_by("client", "outcome", "power").agg(pl.col(*halves).sum())
+    mantissas = (digits * _EXACT).astype(np.int64)
+    halves = {"high": mantissas >> _HALF, "low": mantissas & ((1 << _HALF) - 1)}
+    halved = records.select("client", "outcome").with_columns(power=powers, **halves)
+    sums = halved.group_by("client", "outcome", "power").agg(pl.col(*halves).sum())
     parts = []
     for half, shift in (("high", _HALF - 53), ("low", -53)):
         weights = np.ldexp(sums[half].to_numpy().astype(np.float64), sums["power"].to_numpy() + shift)
@@ -91,9 +91,9 @@ class ClientGroup(NamedTuple):
     def remove_marks_and_count_unlisted(self) -> "tuple[ClientGroup, int]":
         """The group as the kernel takes it if clients are listed, and how many of them are not on the list."""
         code = choose_grouping_functions(self.clients.outcomes.size)
-        ends, outcomes, counts, weights, listed = code.remove_marks_of_listed_clients(*self.clients[3:])
+        ends, outcomes, counts, weights, is_listed = code.remove_marks_of_listed_clients(*self.clients[3:])
         columns = ClientColumns(*self.clients[:3], *map(read_only_view, (ends, outcomes, counts, weights)))
-        return self._replace(clients=columns), int((~listed).sum())
+        return self._replace(clients=columns), int((~is_listed).sum())
 
     @property
     def number_of_clients_without_records(self) -> int:
@@ -145,7 +145,7 @@ class RecordArrays(NamedTuple):
         if ends.size:
             ends = np.concatenate(([0], np.cumsum(np.concatenate([np.diff(piece.text_ends) for piece in pieces]))))
         integers, text, outcomes, counts = (
-            np.concatenate([piece[place] for piece in pieces]) for place in (0, 2, 3, 4)
+            np.concatenate([piece[field] for piece in pieces]) for field in (0, 2, 3, 4)
         )
         return cls(integers, ends, text, outcomes, counts)
 
@@ -153,7 +153,7 @@ class RecordArrays(NamedTuple):
     def with_equal_rows_combined(self) -> "RecordArrays":
         """Equal records of a client counted together without rounding: sums stay the same to the last bit."""
         counts = self.counts if self.counts.size else _unit_counts(self)
-        found = combine_equal_rows(
+        combined = combine_equal_rows(
             pl.DataFrame(
                 {
                     "client": arrow_column_as_polars_series(self.client_names_as_arrow),
@@ -162,8 +162,8 @@ class RecordArrays(NamedTuple):
                 }
             )
         )
-        names = client_names_as_arrays(found["client"].to_arrow())
-        return RecordArrays(*names, found["outcome"].to_numpy(), found["count"].to_numpy())
+        names = client_names_as_arrays(combined["client"].to_arrow())
+        return RecordArrays(*names, combined["outcome"].to_numpy(), combined["count"].to_numpy())
 
     @property
     def client_names_as_arrow(self) -> pa.Array:
@@ -219,8 +219,8 @@ class ClientParts:
         """Take a batch of records. Those whose outcome is MISSING are left out."""
         amounts = np.empty(0) if counts is None else counts
         arrays = map(read_only_view, (*client_names_as_arrays(clients), outcomes, amounts))
-        starts, *ordered = choose_grouping_functions(len(clients)).records_by_part(*arrays, _BITS, self._seed)
-        records = RecordArrays(*ordered)
+        starts, *columns = choose_grouping_functions(len(clients)).records_by_part(*arrays, _BITS, self._seed)
+        records = RecordArrays(*columns)
         self.records += records.outcomes.size
         self._chunks.append((starts, records))
         self._held += records.nbytes
@@ -235,18 +235,18 @@ class ClientParts:
             # numpy takes all at once in less time than many small parts
             yield [partial(self._group_clients_of_several_parts, range(1 << _BITS))]
             return
-        together = (
+        parts_at_once = (
             max(1, (_TOGETHER << _BITS) // max(self.records, 1)) if self._scratch is None and not self._depth else 1
         )
-        for part in range(0, 1 << _BITS, together):
-            run = range(part, min(part + together, 1 << _BITS))
+        for part in range(0, 1 << _BITS, parts_at_once):
+            span = range(part, min(part + parts_at_once, 1 << _BITS))
             if self._spilled[part] > self._share:
                 yield list(self._iterate_readers_of_large_part(part))
-            elif self._spilled[part] or any(starts[run.start] < starts[run.stop] for starts, _ in self._chunks):
+            elif self._spilled[part] or any(starts[span.start] < starts[span.stop] for starts, _ in self._chunks):
                 yield [
                     partial(self._group_clients_of_part, part)
-                    if together == 1
-                    else partial(self._group_clients_of_several_parts, run)
+                    if parts_at_once == 1
+                    else partial(self._group_clients_of_several_parts, span)
                 ]
 
     def _iterate_readers_of_large_part(self, part: int) -> Iterator[Callable[[], ClientGroup]]:
@@ -254,13 +254,13 @@ class ClientParts:
         if self._depth == _DEEPEST:
             yield partial(self._group_part_of_one_client, part)
             return
-        smaller = ClientParts(seed=int(self._seed), budget=self._share, folder=self._above, depth=self._depth + 1)
+        subparts = ClientParts(seed=int(self._seed), budget=self._share, folder=self._above, depth=self._depth + 1)
         for piece in self._iterate_records_on_disk(part):
-            smaller.add_records(
+            subparts.add_records(
                 piece.client_names_as_arrow, piece.outcomes, piece.counts if piece.counts.size else None
             )
-        self.spilled_bytes += smaller.spilled_bytes
-        for groups in smaller.iterate_readers_of_client_groups():
+        self.spilled_bytes += subparts.spilled_bytes
+        for groups in subparts.iterate_readers_of_client_groups():
             yield from groups
 
     def _group_part_of_one_client(self, part: int) -> ClientGroup:
@@ -273,20 +273,21 @@ class ClientParts:
         return self._group_clients_of_part(part)
 
     def _group_clients_of_part(self, part: int) -> ClientGroup:
-        pieces = [*self._iterate_records_in_memory(part), *self._iterate_records_on_disk(part)]
-        found = group_records_by_client(RecordArrays.join_pieces(pieces), seed=self._seed, hint=self._largest_group)
-        self._largest_group = max(self._largest_group, len(found.clients))
-        return found
+        return self._group_pieces([*self._iterate_records_in_memory(part), *self._iterate_records_on_disk(part)])
 
     def _group_clients_of_several_parts(self, parts: range) -> ClientGroup:
         """The clients of several parts, which are in memory, one part after the other: as the groups of the parts have them."""
-        pieces = [piece for part in parts for piece in self._iterate_records_in_memory(part)]
-        found = group_records_by_client(RecordArrays.join_pieces(pieces), seed=self._seed, hint=self._largest_group)
-        self._largest_group = max(self._largest_group, len(found.clients))
-        clients = found.clients
+        group = self._group_pieces([piece for part in parts for piece in self._iterate_records_in_memory(part)])
+        clients = group.clients
         if clients.text_ends.size:
-            return found._replace(parts=_part_of_each_text_client(clients.text_ends, clients.text, _BITS, self._seed))
-        return found._replace(parts=_part_of_each_integer_client(clients.integers, _BITS, self._seed))
+            return group._replace(parts=_part_of_each_text_client(clients.text_ends, clients.text, _BITS, self._seed))
+        return group._replace(parts=_part_of_each_integer_client(clients.integers, _BITS, self._seed))
+
+    def _group_pieces(self, pieces: Sequence[RecordArrays]) -> ClientGroup:
+        """The clients of all pieces, each with all its records."""
+        group = group_records_by_client(RecordArrays.join_pieces(pieces), seed=self._seed, hint=self._largest_group)
+        self._largest_group = max(self._largest_group, len(group.clients))
+        return group
 
     def _iterate_records_in_memory(self, part: int) -> Iterator[RecordArrays]:
         for starts, records in self._chunks:
@@ -304,12 +305,12 @@ class ClientParts:
 
     def _combine_equal_records(self) -> None:
         """Count equal records of each part together."""
-        starts, found = np.zeros((1 << _BITS) + 1, dtype=np.int64), list[RecordArrays]()
+        starts, combined = np.zeros((1 << _BITS) + 1, dtype=np.int64), list[RecordArrays]()
         for part in range(1 << _BITS):
             if pieces := list(self._iterate_records_in_memory(part)):
-                found.append(RecordArrays.join_pieces(pieces).with_equal_rows_combined)
-                starts[part + 1] = found[-1].outcomes.size
-        self._chunks = [(np.cumsum(starts), RecordArrays.join_pieces(found))]
+                combined.append(RecordArrays.join_pieces(pieces).with_equal_rows_combined)
+                starts[part + 1] = combined[-1].outcomes.size
+        self._chunks = [(np.cumsum(starts), RecordArrays.join_pieces(combined))]
         self._held = self._chunks[0][1].nbytes
 
     def _spill_to_disk(self) -> None:
@@ -366,10 +367,10 @@ def amounts_as_counts_and_weights(amounts: NDArray[Any]) -> tuple[NDArray[np.int
 
 def client_names_as_arrays(clients: pa.Array) -> tuple[Integers, Integers, Bytes]:
     """A column of clients as (integers, ends of texts, texts); unused arrays are empty."""
-    none = np.empty(0, dtype=np.int64)
+    empty = np.empty(0, dtype=np.int64)
     if pa.types.is_integer(clients.type):
-        return arrow_column_as_numbers(cast_column(clients, pa.int64())), none, np.empty(0, dtype=np.uint8)
-    return none, *_text_ends_and_bytes(cast_column(clients, pa.large_string()))
+        return arrow_column_as_numbers(cast_column(clients, pa.int64())), empty, np.empty(0, dtype=np.uint8)
+    return empty, *_text_ends_and_bytes(cast_column(clients, pa.large_string()))
 
 
 def clients_and_records_from_arrow(
@@ -393,18 +394,14 @@ def clients_and_records_from_arrow(
     )
     amounts: NDArray[Any] = np.empty(0)
     if counts is not None:
-        whole = not weighted and _is_integer_or_list_of_integers(counts.type)
-        kind, what = (pa.int64(), "whole numbers below 2^63") if whole else (pa.float64(), "numbers")
+        are_counts = not weighted and pa.types.is_integer(getattr(counts.type, "value_type", counts.type))
+        kind, what = (pa.int64(), "whole numbers below 2^63") if are_counts else (pa.float64(), "numbers")
         count_ends, amounts = _list_ends_and_values(counts, kind, "counts", what)
         if not np.array_equal(count_ends, ends):
             raise DiscreetError("columns 'outcomes' and 'counts' hold lists of different lengths")
     return ClientColumns(
         *map(read_only_view, (integers, text_ends, text, ends, numbers, *amounts_as_counts_and_weights(amounts)))
     )
-
-
-def _is_integer_or_list_of_integers(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(getattr(kind, "value_type", kind)))
 
 
 def refuse_repeated_clients(clients: ClientColumns) -> None:
@@ -420,24 +417,24 @@ def refuse_repeated_clients(clients: ClientColumns) -> None:
 
 
 def _refuse_repeated_client_number(numbers: NDArray[np.uint32]) -> None:
-    repeated = np.flatnonzero(numbers != np.arange(len(numbers)))
-    if repeated.size:
-        again = int(repeated[0])
+    rows = np.flatnonzero(numbers != np.arange(len(numbers)))
+    if rows.size:
+        row = int(rows[0])
         raise DiscreetError(
-            f"the client of row {int(numbers[again])} comes twice in the batch, again in row {again}: it would spend epsilon twice; join "
+            f"the client of row {int(numbers[row])} comes twice in the batch, again in row {row}: it would spend epsilon twice; join "
             "its lists into one row"
         )
 
 
 def _list_ends_and_values(
-    column: pa.Array, inner: pa.DataType, name: str, what: str
+    column: pa.Array, value_type: pa.DataType, name: str, what: str
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """(ends from 0 on, values) of a column of lists."""
     refusal = DiscreetError(f"column {name!r} holds {column.type} values, not lists of {what}")
     if not is_list_type(column.type):
         raise refusal
     try:
-        lists = column.cast(pa.large_list(inner))
+        lists = column.cast(pa.large_list(value_type))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise refusal from None
     ends = arrow_column_as_numbers(lists.offsets)
@@ -453,23 +450,23 @@ def choose_grouping_functions(rows: int) -> ModuleType | SimpleNamespace:
 
 
 def _hash_numbers(value: NDArray[np.uint64], seed: Any) -> NDArray[np.uint64]:
-    mixed = (value ^ seed) * _FIRST
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * _SECOND
-    return np.asarray(mixed ^ (mixed >> np.uint64(31)))
+    hashes = (value ^ seed) * _FIRST
+    hashes = (hashes ^ (hashes >> np.uint64(30))) * _SECOND
+    return np.asarray(hashes ^ (hashes >> np.uint64(31)))
 
 
 def _hash_texts(ends: Integers, text: Bytes, seed: Any) -> NDArray[np.uint64]:
     """A 64-bit hash of each text, eight bytes at a time."""
     lengths = np.diff(ends)
-    mixed = _hash_numbers(lengths.astype(np.uint64), np.uint64(seed))
+    hashes = _hash_numbers(lengths.astype(np.uint64), np.uint64(seed))
     for first in range(0, int(lengths.max(initial=0)), 8):
         rows = np.flatnonzero(lengths > first)
         word = np.zeros(rows.size, dtype=np.uint64)
-        for place in range(first, first + 8):
-            there = lengths[rows] > place
-            word[there] = (word[there] << np.uint64(8)) | text[ends[rows[there]] + place]
-        mixed[rows] = _hash_numbers(word, mixed[rows])
-    return mixed
+        for offset in range(first, first + 8):
+            longer = lengths[rows] > offset
+            word[longer] = (word[longer] << np.uint64(8)) | text[ends[rows[longer]] + offset]
+        hashes[rows] = _hash_numbers(word, hashes[rows])
+    return hashes
 
 
 def _arrow_texts_from_bytes(ends: Integers, text: Bytes) -> pa.Array:
@@ -525,8 +522,8 @@ def records_by_client(
         clients, numbers = assign_numbers_to_integer_clients(integers, seed, hint)
     owners = np.repeat(numbers, lengths) if lengths.size else numbers
     ends = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=clients.size)))).astype(np.int64)
-    narrow = owners.astype(np.uint16) if clients.size <= 1 << 16 else owners  # numpy sorts 16 bits much faster
-    order = np.argsort(narrow, kind="stable")
+    sort_keys = owners.astype(np.uint16) if clients.size <= 1 << 16 else owners  # numpy sorts 16 bits much faster
+    order = np.argsort(sort_keys, kind="stable")
     return clients, ends, outcomes[order], counts[order] if counts.size else counts
 
 
@@ -538,8 +535,8 @@ def _part_of_each_integer_client(clients: Integers, bits: int, seed: Any) -> NDA
 def _part_of_each_text_client(ends: Integers, text: Bytes, bits: int, seed: Any) -> NDArray[np.uint16]:
     texts = _arrow_texts_from_bytes(ends, text)
     first_rows, numbers = _assign_numbers_to_distinct_values(texts)
-    hashed = _hash_texts(*_text_ends_and_bytes(take_rows_of_column(texts, first_rows)), seed)
-    return (hashed >> np.uint64(64 - bits)).astype(np.uint16)[numbers]
+    hashes = _hash_texts(*_text_ends_and_bytes(take_rows_of_column(texts, first_rows)), seed)
+    return (hashes >> np.uint64(64 - bits)).astype(np.uint16)[numbers]
 
 
 def assign_numbers_to_integer_clients(clients: Any, seed: Any, hint: int) -> tuple[Integers, NDArray[np.uint32]]:
@@ -566,15 +563,15 @@ def are_texts_increasing(ends: Any, text: Any) -> bool:
 
 def remove_marks_of_listed_clients(ends: Any, outcomes: Any, counts: Any, weights: Any) -> tuple[Any, ...]:
     """As `grouping.remove_marks_of_listed_clients`."""
-    kept = outcomes != mark_widened_to_record_dtype(MARK_LISTED, outcomes)
-    before = np.concatenate(([0], np.cumsum(kept)))
-    new_ends = before[ends].astype(np.int64)
-    listed = np.diff(ends) > np.diff(new_ends)
+    mask = outcomes != mark_widened_to_record_dtype(MARK_LISTED, outcomes)
+    counts_before = np.concatenate(([0], np.cumsum(mask)))
+    new_ends = counts_before[ends].astype(np.int64)
+    is_listed = np.diff(ends) > np.diff(new_ends)
     return (
         new_ends,
-        outcomes[kept],
-        *(amounts[kept] if amounts.size else amounts for amounts in (counts, weights)),
-        listed,
+        outcomes[mask],
+        *(amounts[mask] if amounts.size else amounts for amounts in (counts, weights)),
+        is_listed,
     )
 
 

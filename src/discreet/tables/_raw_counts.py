@@ -6,8 +6,8 @@ who may read the table anyway, to correct the records or the spelling of the dom
 reveals what clients hold.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
@@ -27,13 +27,14 @@ from discreet.domain import (
     resolve_and_count_misfit_marks,
 )
 from discreet.errors import DiscreetError
-from discreet.tables._columns import Columns, ValueColumn, count_names_in_several_forms
-from discreet.tables._reading import Reading
+from discreet.tables._columns import Columns, NamesInSeveralForms
+from discreet.tables._reading import Reading, number_of_null_and_invalid_amounts, refuse_null_or_invalid_amounts
 from discreet.tables._request import Request, RequestTerms
 from discreet.tables._sources import Source, source_of_table
 
 _EVERYBODY = "\0everybody"  # a column of ours: no header can hold it
 _LARGEST_TABLE = 10**8  # clients times outcomes
+_VALUES_TO_MERGE = 1 << 20
 
 
 def average_law_of_clients(
@@ -67,8 +68,8 @@ def outcome_counts_by_client(source: Source, reading: Reading) -> Any:
     from scipy import sparse
 
     counting = reading.columns.count_or_weight_column is not None
-    much = pl.col("count").cast(pl.Float64).sum() if counting else pl.len().cast(pl.Float64)
-    bad = (~(pl.col("count") >= 0)).fill_null(True).any() if counting else pl.lit(False)
+    total = pl.col("count").cast(pl.Float64).sum() if counting else pl.len().cast(pl.Float64)
+    nulls, invalid = number_of_null_and_invalid_amounts(pl.col("count")) if counting else (pl.lit(0), pl.lit(0))
 
     everybody = reading.columns.client == _EVERYBODY
     client = None if everybody else reading.columns.client
@@ -76,49 +77,56 @@ def outcome_counts_by_client(source: Source, reading: Reading) -> Any:
     def count_outcomes_of_frame(frame: Any) -> Any:
         if everybody:
             frame = frame.with_columns(pl.lit(0).alias(_EVERYBODY))
-        parts = (much.alias("much"), pl.len().alias("rows"), bad.alias("bad"))
+        parts = (
+            total.alias("much"),
+            pl.len().alias("rows"),
+            nulls.alias("null amounts"),
+            invalid.alias("invalid amounts"),
+        )
         return reading.prepare_rows(frame).group_by("client", "outcome").agg(*parts)
 
-    needed = [name for name in reading.columns.all_column_names if name != _EVERYBODY]
+    column_names = [name for name in reading.columns.all_column_names if name != _EVERYBODY]
     parts = list(
         source.read_prepared_frames(
-            count_outcomes_of_frame, needed, client=client, numbers=reading.columns_that_may_mix_integers_and_floats
+            count_outcomes_of_frame,
+            column_names,
+            client=client,
+            numbers=reading.columns_that_may_mix_integers_and_floats,
         )
     )
-    held = pl.concat(parts) if parts else pl.DataFrame()
-    if not held.height:
+    sums = pl.concat(parts) if parts else pl.DataFrame()
+    if not sums.height:
         raise DiscreetError(f"{source.name} holds no records; a client has one at least")
-    if held["client"].null_count():
-        unnamed = int(held.filter(pl.col("client").is_null())["rows"].sum())
-        raise DiscreetError(reading.rows_without_client_message(unnamed, int(held["rows"].sum()), of=source.name))
-    if held["bad"].any():
-        raise DiscreetError(
-            f"column {reading.columns.count_or_weight_column!r} of {source.name} holds numbers that are not at least 0; correct them"
-        )
-    marks = held["outcome"].to_numpy()
-    misfits = _count_values_without_outcome_by_reason(marks, held["rows"].to_numpy())
-    shown = reading.example_values_outside([misfits], source.example_values)
-    reading.refuse_missing_or_outside_values([misfits], int(held["rows"].sum()), shown)
+    row_count = int(sums["rows"].sum())
+    if sums["client"].null_count():
+        nameless = int(sums.filter(pl.col("client").is_null())["rows"].sum())
+        raise DiscreetError(reading.rows_without_client_message(nameless, row_count, of=source.name))
+    null_amounts, invalid_amounts = (int(sums[name].sum()) for name in ("null amounts", "invalid amounts"))
+    refuse_null_or_invalid_amounts(reading.columns, null_amounts, invalid_amounts, row_count, of=source.name)
+    marks = sums["outcome"].to_numpy()
+    misfits = _count_values_without_outcome_by_reason(marks, sums["rows"].to_numpy())
+    examples = reading.example_values_outside([misfits], source.example_values)
+    reading.refuse_missing_or_outside_values([misfits], row_count, examples)
     coding = reading.values[0].coding
     outcomes, _ = resolve_and_count_misfit_marks(coding, marks)
-    amounts = held["much"].to_numpy()
+    amounts = sums["much"].to_numpy()
     if not np.isfinite(amounts).all():
         raise DiscreetError(
             f"column {reading.columns.count_or_weight_column!r} of {source.name} adds up to more than a float holds; scale it"
         )
-    kept = (outcomes < FIRST_MARK) & (amounts > 0.0)
-    if not kept.any():
+    mask = (outcomes < FIRST_MARK) & (amounts > 0.0)
+    if not mask.any():
         raise DiscreetError(f"{source.name} holds no records in the domain; a client has one at least")
-    rows = held["client"].filter(pl.Series(kept)).rank("dense").to_numpy().astype(np.int64) - 1
-    entries = (amounts[kept], (rows, outcomes[kept].astype(np.int64)))
+    rows = sums["client"].filter(pl.Series(mask)).rank("dense").to_numpy().astype(np.int64) - 1
+    entries = (amounts[mask], (rows, outcomes[mask].astype(np.int64)))
     return sparse.csr_array(entries, shape=(int(rows.max()) + 1, coding.size))
 
 
 def _count_values_without_outcome_by_reason(marks: Any, rows: Any) -> MisfitCounts:
     """The number of rows without an outcome of their own, by reason."""
 
-    def number_of_rows_marked(*which: np.uint32) -> int:
-        return int(rows[np.isin(marks, which)].sum())
+    def number_of_rows_marked(*kinds: np.uint32) -> int:
+        return int(rows[np.isin(marks, kinds)].sum())
 
     return MisfitCounts(
         number_of_rows_marked(MARK_MISSING),
@@ -139,7 +147,7 @@ class DryRun:
         not_numbers: rows whose value is NaN.
         outside: {value: number of rows} for every value outside the domain, most frequent first.
         names_in_several_forms: names of clients that differ from another only in case, in spaces, or as '1' and '1.0' do. A release gives
-            each of them a sample.
+            each of them a sample. Of more than about 16 million names those of a part are counted.
     """
 
     rows: int
@@ -169,43 +177,65 @@ def dry_run(table: Any, **terms: Unpack[RequestTerms]) -> DryRun:
 def count_values_outside_domain(source: Source, request: Request) -> DryRun:
     """Every value outside the domain of a request, with its number of rows; of a survey those of any column, with the column in front."""
     reading = request.make_reading(source.schema, untyped=source.untyped_columns, where=source.name)
-    rows = nameless = nulls = not_numbers = alike = 0
-    outside: dict[Any, int] = {}
-    for value in reading.values:
-        counts = _count_missing_and_outside_values_of_source(source, reading, value)
-        rows, nameless = int(counts["rows"].sum()), int(counts["nameless"].sum())
-        alike = count_names_in_several_forms(counts["names"].explode().drop_nulls().unique())
-        nulls += _number_of_rows_with_mark(counts, MARK_MISSING)
-        not_numbers += _number_of_rows_with_mark(counts, MARK_NAN)
-        absent = pl.col("mark").is_null() | pl.col("mark").is_in([int(MARK_MISSING), int(MARK_NAN)])
-        others = counts.filter(~absent).group_by("value").agg(pl.col("rows").sum())
-        for found, number in others.sort(["rows", "value"], descending=[True, False]).iter_rows():
-            outside[f"{value.name}: {found}" if value.of_survey else found] = number
+    rows = nameless = 0
+    misfits, names = [_ColumnMisfits(index) for index in range(len(reading.values))], NamesInSeveralForms()
+    for frame in source.read_prepared_frames(
+        reading.mark_missing_and_outside_values,
+        reading.columns.all_column_names,
+        client=reading.columns.client,
+        numbers=reading.columns_that_may_mix_integers_and_floats,
+    ):
+        rows += frame.height
+        nameless += int(frame["nameless"].sum())
+        if reading.are_clients_texts_of_one_column:
+            names.add(frame.filter(~pl.col("nameless")))
+        for column_misfits in misfits:
+            column_misfits.add(frame)
     return DryRun(
         rows=rows,
         nameless=nameless,
-        nulls=nulls,
-        not_numbers=not_numbers,
-        outside=outside,
-        names_in_several_forms=alike,
+        nulls=sum(column_misfits.nulls for column_misfits in misfits),
+        not_numbers=sum(column_misfits.not_numbers for column_misfits in misfits),
+        outside={
+            f"{value.name}: {content}" if value.of_survey else content: number
+            for value, column_misfits in zip(reading.values, misfits, strict=True)
+            for content, number in column_misfits.iterate_values_outside()
+        },
+        names_in_several_forms=names.count(),
     )
 
 
-def _count_missing_and_outside_values_of_source(source: Source, reading: Reading, value: ValueColumn) -> pl.DataFrame:
-    """As `Reading.count_missing_and_outside_values`, of the whole source."""
-    used = reading.columns
-    count = partial(reading.count_missing_and_outside_values, value=value)
-    parts = list(
-        source.read_prepared_frames(
-            count, used.all_column_names, client=used.client, numbers=reading.columns_that_may_mix_integers_and_floats
-        )
-    )
-    if not parts:
-        numbers = {"mark": pl.UInt32, "value": pl.String, "rows": pl.UInt32, "nameless": pl.UInt32}
-        return pl.DataFrame(schema={**numbers, "names": pl.List(pl.String)})
-    sums = pl.col("rows", "nameless").sum()
-    return pl.concat(parts).group_by("mark", "value").agg(sums, pl.col("names").explode().unique())
+class _ColumnMisfits:
+    """What the rows of one column of values hold that has no outcome of its own: nulls, NaN, and values outside the domain."""
 
+    def __init__(self, index: int) -> None:
+        self._mark, self._value = pl.col(f"mark {index}"), pl.col(f"value {index}").alias("value")
+        self._outside: list[
+            pl.DataFrame
+        ] = []  # values and their numbers of rows; the first of those before, the others new
+        self._new_count = 0
+        self.nulls = self.not_numbers = 0
 
-def _number_of_rows_with_mark(counts: pl.DataFrame, mark: np.uint32) -> int:
-    return int(counts.filter(pl.col("mark") == int(mark))["rows"].sum())
+    def add(self, frame: pl.DataFrame) -> None:
+        """Count the rows of a frame of `Reading.mark_missing_and_outside_values`."""
+        misfits = frame.select(self._mark.alias("mark"), self._value).drop_nulls("mark")
+        if not misfits.height:
+            return
+        is_null, is_nan = pl.col("mark") == int(MARK_MISSING), pl.col("mark") == int(MARK_NAN)
+        self.nulls += misfits.select(is_null.sum()).item()
+        self.not_numbers += misfits.select(is_nan.sum()).item()
+        outside = misfits.filter(~is_null & ~is_nan).group_by("value").agg(pl.len().cast(pl.Int64).alias("rows"))
+        self._outside.append(outside)
+        self._new_count += outside.height
+        if self._new_count > max(_VALUES_TO_MERGE, self._outside[0].height):
+            self._merge()
+
+    def _merge(self) -> None:
+        self._outside = [pl.concat(self._outside).group_by("value").agg(pl.col("rows").sum())]
+        self._new_count = 0
+
+    def iterate_values_outside(self) -> Iterator[tuple[Any, int]]:
+        """Values outside the domain with their numbers of rows, most frequent first."""
+        if self._outside:
+            self._merge()
+            yield from self._outside[0].sort(["rows", "value"], descending=[True, False]).iter_rows()

@@ -51,6 +51,7 @@ from discreet.tables._columns import (
     is_integer_client_type,
     message_for_rows_without_client,
     missing_client_name_expression,
+    name_hash_expressions,
     refuse_unusable_client_type,
     refuse_unusable_composite_client_type,
     type_of_column_values,
@@ -62,7 +63,7 @@ from discreet.tables._sources import FEW, Source, columns_as_text
 with placeholders_until_used(globals()):
     from discreet.survey import SurveyColumns
 
-_AS_IT_STANDS = "\0as it stands"  # a column of ours: no header has such a name
+_AS_IT_STANDS = "\0as it stands"  # columns of ours: no header has such a name
 _MARKED_ROW = np.uint64(1 << 63)  # of a survey
 _MOVED = "moved"  # how many columns of a survey's row had a number outside that went to the nearest end
 _MOST_COUNTED, _MOST_WEIGHT, _MOST_RECORDS = 2.0**62, 1e300, 1 << 31  # of one client: beyond them sums overflow
@@ -181,8 +182,8 @@ class Reading:
                 raise DiscreetError(f"column {name!r} holds lists; a survey reads one value of each column in a row")
         for name in columns.all_column_names:
             if name not in schema:
-                told = columns_as_text(schema, columns.all_column_names, untyped=untyped is True and not show_values)
-                raise DiscreetError(f"column {name!r} is not in {where}; {told}")
+                hint = columns_as_text(schema, columns.all_column_names, untyped=untyped is True and not show_values)
+                raise DiscreetError(f"column {name!r} is not in {where}; {hint}")
         texts = set(schema if untyped is True else untyped or ())
         kinds: dict[str, Any] = {
             name: pl.String() if name in texts else schema[name] for name in columns.all_column_names
@@ -200,10 +201,10 @@ class Reading:
             check_name(f"column {name!r}", kinds[name])
         values = tuple(
             ValueColumn.for_column_type(
-                name, each, kinds[name],
+                name, column_coding, kinds[name],
                 untyped=name in texts, agreed=agreed or survey, show_values=show_values, of_survey=survey,
             )
-            for name, each in column_codings.items()
+            for name, column_coding in column_codings.items()
         )  # fmt: skip
         return cls(
             columns=columns,
@@ -265,33 +266,33 @@ class Reading:
 
     def _prepare_survey_rows(self, frame: Any, columns: SurveyColumns) -> Any:
         """The same for several columns of values: their outcomes as one number, or the mark of the first column without one."""
-        names = [f"\0code {place}" for place in range(len(self.values))]
+        names = [f"\0code {index}" for index in range(len(self.values))]
         frame = frame.with_columns(
             value.outcome_expression().alias(name) for name, value in zip(names, self.values, strict=True)
         )
-        found: Any = None
-        row, moved = pl.lit(0, pl.UInt64), pl.lit(0, pl.UInt32)
-        for place, (name, value) in enumerate(zip(names, self.values, strict=True)):
+        outcome: Any = None
+        row, moves = pl.lit(0, pl.UInt64), pl.lit(0, pl.UInt32)
+        for index, (name, value) in enumerate(zip(names, self.values, strict=True)):
             code = pl.col(name)
             if value.coding.has_cells:
-                moved = moved + code.is_in([int(MARK_BELOW), int(MARK_ABOVE)]).cast(pl.UInt32)
+                moves = moves + code.is_in([int(MARK_BELOW), int(MARK_ABOVE)]).cast(pl.UInt32)
                 last = pl.lit(value.coding.size - 1, pl.UInt32)
                 nearest = pl.when(code == int(MARK_BELOW)).then(pl.lit(0, pl.UInt32))
                 code = nearest.when(code == int(MARK_ABOVE)).then(last).otherwise(code)
-            wide = code.cast(pl.UInt64)
-            mark = wide + pl.lit(int(_MARKED_ROW) + (place << 32), pl.UInt64)
+            wide_code = code.cast(pl.UInt64)
+            mark = wide_code + pl.lit(int(_MARKED_ROW) + (index << 32), pl.UInt64)
             is_mark = code >= int(FIRST_MARK)
-            found = pl.when(is_mark).then(mark) if found is None else found.when(is_mark).then(mark)
-            row = row + wide * pl.lit(columns.strides[value.name], pl.UInt64)
-        return frame.select([*self._prepared_column_expressions(found.otherwise(row)), moved.alias(_MOVED)])
+            outcome = pl.when(is_mark).then(mark) if outcome is None else outcome.when(is_mark).then(mark)
+            row = row + wide_code * pl.lit(columns.strides[value.name], pl.UInt64)
+        return frame.select([*self._prepared_column_expressions(outcome.otherwise(row)), moves.alias(_MOVED)])
 
     def _prepared_column_expressions(self, outcome: pl.Expr) -> list[pl.Expr]:
         """The columns client, outcome, perhaps nameless and count of a frame with one row for each record."""
         columns = self.columns
-        prepared = [self._client_name_expression().alias("client"), outcome.alias("outcome")]
+        expressions = [self._client_name_expression().alias("client"), outcome.alias("outcome")]
         if self.null_clients == "drop":
             missing = map(missing_client_name_expression, columns.client_columns, self.name_kinds)
-            prepared.append(pl.any_horizontal(*missing).alias("nameless"))
+            expressions.append(pl.any_horizontal(*missing).alias("nameless"))
         if columns.count_or_weight_column is not None:
             count = column_expression(columns.count_or_weight_column)
             if self.float_counts:
@@ -299,8 +300,10 @@ class Reading:
             number = count.cast(pl.Int64 if columns.weight is None else pl.Float64, strict=False)
             if self.float_counts:
                 number = pl.when(count == count.floor()).then(number)
-            prepared.append(pl.when(count.is_not_null() & number.is_null()).then(-1).otherwise(number).alias("count"))
-        return prepared
+            expressions.append(
+                pl.when(count.is_not_null() & number.is_null()).then(-1).otherwise(number).alias("count")
+            )
+        return expressions
 
     def resolve_missing_and_outside_marks(self, frame: pl.DataFrame) -> tuple[NDArray[Any], list[MisfitCounts]]:
         """The outcomes of a prepared frame with their marks resolved, and the numbers of marks of each column."""
@@ -310,21 +313,21 @@ class Reading:
         outcomes, misfits = resolve_and_count_misfit_marks(self.coding, outcomes)
         return outcomes, [misfits]
 
-    def _survey_rows_and_misfit_counts(self, rows: NDArray[Any], moved: int) -> tuple[NDArray[Any], list[MisfitCounts]]:
+    def _survey_rows_and_misfit_counts(self, rows: NDArray[Any], moves: int) -> tuple[NDArray[Any], list[MisfitCounts]]:
         misfits = [MisfitCounts() for _ in self.values]
-        numbers = next((place for place, value in enumerate(self.values) if value.coding.has_cells), 0)
-        misfits[numbers] += MisfitCounts(outside=moved)
-        marked = np.flatnonzero(rows >= _MARKED_ROW)
-        if not marked.size:
+        first_cells = next((index for index, value in enumerate(self.values) if value.coding.has_cells), 0)
+        misfits[first_cells] += MisfitCounts(outside=moves)
+        marked_rows = np.flatnonzero(rows >= _MARKED_ROW)
+        if not marked_rows.size:
             return rows, misfits
-        found, bad = rows.copy(), rows[marked]
-        reasons, places = bad.astype(np.uint32), (bad - _MARKED_ROW) >> np.uint64(32)
-        for place in range(len(self.values)):
-            here = reasons[places == place]
+        resolved, marks = rows.copy(), rows[marked_rows]
+        reasons, column_numbers = marks.astype(np.uint32), (marks - _MARKED_ROW) >> np.uint64(32)
+        for index in range(len(self.values)):
+            column_reasons = reasons[column_numbers == index]
             kinds = (MARK_MISSING, MARK_NAN, MARK_UNREADABLE, MARK_OUTSIDE)
-            misfits[place] += MisfitCounts(*(int(np.count_nonzero(here == mark)) for mark in kinds))
-        found[marked] = mark_widened_to_record_dtype(MARK_LISTED if self.coding.lenient else MARK_MISSING, rows)
-        return found, misfits
+            misfits[index] += MisfitCounts(*(int(np.count_nonzero(column_reasons == mark)) for mark in kinds))
+        resolved[marked_rows] = mark_widened_to_record_dtype(MARK_LISTED if self.coding.lenient else MARK_MISSING, rows)
+        return resolved, misfits
 
     def refuse_missing_or_outside_values(
         self, misfits: Sequence[MisfitCounts], rows: int, shown_values: Sequence[Any] | None
@@ -346,23 +349,29 @@ class Reading:
         """The rows of a frame with a value outside the domain."""
         return value.select_rows_outside_domain(self._explode_lists_to_rows(frame))
 
-    def count_missing_and_outside_values(self, frame: Any, value: ValueColumn) -> Any:
-        """The number of rows without an outcome of their own in a column, by mark and value.
+    def mark_missing_and_outside_values(self, frame: Any) -> Any:
+        """A frame (lazy or not) of one row for each record, with the values that have no outcome of their own.
 
-        All others are counted together, under no mark and no value. `nameless`: how many of the rows have no client either. `names`: the
-        different clients of the rows, if they are texts of one column.
+        Columns `mark 0`, `value 0`, `mark 1`... are the mark and the value of each column of values, null where it has an outcome.
+        `nameless`: whether the row has no client. Clients that are texts of one column are hashed (`name_hash_expressions`).
         """
-        rows = self._explode_lists_to_rows(frame).with_columns(value.dates_as_texts_expression().alias(_AS_IT_STANDS))
-        outcome, name = value.outcome_expression(), self._client_name_expression()
-        marked = pl.when(outcome >= int(FIRST_MARK))
-        found = (
-            marked.then(outcome).alias("mark"),
-            marked.then(pl.col(_AS_IT_STANDS)).alias("value"),
-            name.is_null().alias("nameless"),
-            (name if self.are_clients_texts_of_one_column else pl.lit(None, pl.String)).alias("names"),
+        frame = self._explode_lists_to_rows(frame).with_columns(
+            value.dates_as_texts_expression().alias(f"{_AS_IT_STANDS} {index}")
+            for index, value in enumerate(self.values)
         )
-        counted = value.cast_frame_to_domain_type(rows).select(found).group_by("mark", "value")
-        return counted.agg(pl.len().alias("rows"), pl.col("nameless").sum(), pl.col("names").unique())
+        name = self._client_name_expression()
+        expressions = [name.is_null().alias("nameless")]
+        if self.are_clients_texts_of_one_column:
+            expressions += name_hash_expressions(name)
+        for index, value in enumerate(self.values):
+            frame = value.cast_frame_to_domain_type(frame)
+            outcome = value.outcome_expression()
+            when_marked = pl.when(outcome >= int(FIRST_MARK))
+            expressions += [
+                when_marked.then(outcome).alias(f"mark {index}"),
+                when_marked.then(pl.col(f"{_AS_IT_STANDS} {index}")).alias(f"value {index}"),
+            ]
+        return frame.select(expressions)
 
     def _client_name_expression(self) -> pl.Expr:
         if len(self.name_kinds) == 1:
@@ -376,12 +385,13 @@ class Reading:
         if not self.values[0].listed:
             return frame
         lists = [name for name in (self.values[0].name, self.columns.count_or_weight_column) if name is not None]
-        empty = pl.all_horizontal(column_expression(name).list.len().fill_null(0) == 0 for name in lists)
+        is_empty = pl.all_horizontal(column_expression(name).list.len().fill_null(0) == 0 for name in lists)
         stand_ins = zip(lists, (pl.Series([[None]]), pl.Series([[1]])), strict=False)
-        filled = [
-            pl.when(empty).then(pl.lit(one)).otherwise(column_expression(name)).alias(name) for name, one in stand_ins
+        expressions = [
+            pl.when(is_empty).then(pl.lit(stand_in)).otherwise(column_expression(name)).alias(name)
+            for name, stand_in in stand_ins
         ]
-        return frame.with_columns(filled).explode([column_expression(name) for name in lists])
+        return frame.with_columns(expressions).explode([column_expression(name) for name in lists])
 
 
 class RecordReader:
@@ -410,19 +420,19 @@ class RecordReader:
         None from the first frame on that is in error; these are only counted. Call `refuse_bad_rows_with_counts` after the last one.
         """
         reading, columns = self._reading, self._reading.columns
-        first = not self.rows
+        is_first = not self.rows
         self.rows += frame.height
         if "nameless" in frame.columns:
-            kept = frame.filter(~pl.col("nameless"))
-            self.nameless += frame.height - kept.height
-            frame = kept
+            named_rows = frame.filter(~pl.col("nameless"))
+            self.nameless += frame.height - named_rows.height
+            frame = named_rows
         clients = frame["client"]
         self._unnamed += clients.null_count()
         if self._unnamed:
             pass  # an error says more than a warning
         elif isinstance(columns.client, str) and clients.dtype == pl.String:
-            warn_of_suspicious_client_names(columns.client, clients, first=first)
-        elif first:
+            warn_of_suspicious_client_names(columns.client, clients, first=is_first)
+        elif is_first:
             reading.warn_if_client_columns_hold_floats()
         counts = None
         if "count" in frame.columns:
@@ -430,9 +440,9 @@ class RecordReader:
             counts = frame["count"].to_numpy()
         outcomes, tallies = reading.resolve_missing_and_outside_marks(frame)
         if counts is not None and reading.coding.lenient:
-            listed = outcomes == mark_widened_to_record_dtype(MARK_LISTED, outcomes)
-            counts = np.where(listed, np.ones_like(counts), counts)  # such a row keeps its client
-        self.tallies = [one + more for one, more in zip(self.tallies, tallies, strict=True)]
+            is_listed = outcomes == mark_widened_to_record_dtype(MARK_LISTED, outcomes)
+            counts = np.where(is_listed, np.ones_like(counts), counts)  # such a row keeps its client
+        self.tallies = [total + tally for total, tally in zip(self.tallies, tallies, strict=True)]
         if self._shown is None:
             self._shown = reading.example_values_outside(tallies, examples)
         self._failed = self._failed or self._has_bad_rows()
@@ -444,23 +454,10 @@ class RecordReader:
 
     def refuse_bad_rows_with_counts(self) -> None:
         """Raise the error of the rows that were read, if there is one. It counts all of them."""
-        reading, columns, rows = self._reading, self._reading.columns, f"in {self.rows:,} rows"
+        reading, columns = self._reading, self._reading.columns
         if self._unnamed:
             raise DiscreetError(reading.rows_without_client_message(self._unnamed, self.rows))
-        if self._null_counts:
-            raise DiscreetError(
-                f"column {columns.count_or_weight_column!r} holds nulls ({self._null_counts:,} {rows}): fill them, or filter those rows out"
-            )
-        if self._bad_counts:
-            what, fix = "finite numbers of at least 0", ": write 1234.5, without units, spaces or commas"
-            if columns.weight is None:
-                what = "whole numbers from 0 to 2^63 - 1"
-                fix = (
-                    " (weight= takes any numbers, but is another question, whose samples spend an epsilon of their own)"
-                )
-            raise DiscreetError(
-                f"column {columns.count_or_weight_column!r} holds what are no {what} ({self._bad_counts:,} {rows}); correct them{fix}"
-            )
+        refuse_null_or_invalid_amounts(columns, self._null_counts, self._bad_counts, self.rows)
         reading.refuse_missing_or_outside_values(self.tallies, self.rows, self._shown)
 
     @property
@@ -468,8 +465,8 @@ class RecordReader:
         """All that `refuse_bad_rows_with_counts` counts, as numbers that add up over the parts of a table."""
         marks = [
             count
-            for found in self.tallies
-            for count in (found.nulls, found.not_numbers, found.unreadable, found.outside)
+            for tally in self.tallies
+            for count in (tally.nulls, tally.not_numbers, tally.unreadable, tally.outside)
         ]
         return [self.rows, self.nameless, self._unnamed, self._null_counts, self._bad_counts, *marks]
 
@@ -481,12 +478,13 @@ class RecordReader:
         self._unnamed += unnamed
         self._null_counts += null_counts
         self._bad_counts += bad_counts
-        more = [MisfitCounts(*marks[first : first + 4]) for first in range(0, len(marks), 4)]
-        self.tallies = [one + other for one, other in zip(self.tallies, more, strict=True)]
+        tallies = [MisfitCounts(*marks[first : first + 4]) for first in range(0, len(marks), 4)]
+        self.tallies = [total + tally for total, tally in zip(self.tallies, tallies, strict=True)]
 
     def _add_up_null_and_invalid_amounts(self, counts: pl.Series) -> None:
-        self._null_counts += counts.null_count()
-        self._bad_counts += int((~(counts.is_finite() & (counts >= 0))).sum())
+        nulls, invalid = number_of_null_and_invalid_amounts(counts)
+        self._null_counts += int(nulls)
+        self._bad_counts += int(invalid)
 
     def _has_bad_rows(self) -> bool:
         try:
@@ -494,6 +492,29 @@ class RecordReader:
         except DiscreetError:
             return True
         return False
+
+
+def number_of_null_and_invalid_amounts(amounts: Any) -> tuple[Any, Any]:
+    """The numbers of nulls, and of counts or weights that are negative, infinite or NaN, in a column or expression of polars."""
+    return amounts.null_count(), (~(amounts.is_finite() & (amounts >= 0))).sum()  # NaN is more than 0 in polars
+
+
+def refuse_null_or_invalid_amounts(columns: Columns, nulls: int, invalid: int, rows: int, *, of: str = "") -> None:
+    """Raise an error for counts or weights that are null or invalid, with their number. `of`: a table of public examples."""
+    column, where = f"column {columns.count_or_weight_column!r}{of and f' of {of}'}", f"in {rows:,} rows"
+    if nulls:
+        raise DiscreetError(f"{column} holds nulls ({nulls:,} {where}): fill them, or filter those rows out")
+    if invalid:
+        what, fix = "finite numbers of at least 0", ": write 1234.5, without units, spaces or commas"
+        if columns.weight is None:
+            what = "whole numbers from 0 to 2^63 - 1"
+            if not of:  # of a release
+                fix = (
+                    " (weight= takes any numbers, but is another question, whose samples spend an epsilon of their own)"
+                )
+            else:
+                fix = ", or take them as weights"
+        raise DiscreetError(f"{column} holds what are no {what} ({invalid:,} {where}); correct them{fix}")
 
 
 def refuse_unreadable_table(source: Source, columns: Columns, *, nulls: str = "drop") -> None:
@@ -515,17 +536,20 @@ def refuse_unreadable_table(source: Source, columns: Columns, *, nulls: str = "d
     )
     reader, total = RecordReader(reading), 0.0
     for frame in source.read_prepared_frames(
-        reading.prepare_rows, columns.all_column_names, numbers=reading.columns_that_may_mix_integers_and_floats
+        reading.prepare_rows,
+        columns.all_column_names,
+        client=columns.client,
+        numbers=reading.columns_that_may_mix_integers_and_floats,
     ):
         for _ in reader.iterate_checked_records(frame, source.example_values):
             pass
         total += float(frame["count"].cast(pl.Float64).sum()) if "count" in frame.columns else frame.height
     reader.refuse_bad_rows_with_counts()
-    most = _MOST_COUNTED if columns.weight is None else _MOST_WEIGHT
-    if not total < most or reader.rows >= _MOST_RECORDS:
+    limit = _MOST_COUNTED if columns.weight is None else _MOST_WEIGHT
+    if not total < limit or reader.rows >= _MOST_RECORDS:
         raise DiscreetError(
-            f"the table adds up to {total:.3g} in {reader.rows:,} rows; one client may hold {most:.3g} in {_MOST_RECORDS:,} rows: divide the "
-            "counts or weights by one number, or send some of the clients with a secret of their own"
+            f"the table adds up to {total:.3g} in {reader.rows:,} rows; one client may hold {limit:.3g} in {_MOST_RECORDS:,} rows: divide "
+            "the counts or weights by one number, or send some of the clients with a secret of their own"
         )
     missing = reader.total_missing_and_outside_counts.nulls + reader.total_missing_and_outside_counts.not_numbers
     if missing and nulls == "error":
@@ -541,11 +565,11 @@ def _refuse_wrong_count_or_weight_type(columns: Columns, kind: Any, *, listed: b
         raise DiscreetError(
             f"columns {columns.value_columns_text!r} and {name!r} are not both lists or both single values"
         )
-    inner: Any = type_of_column_values(kind)
-    if columns.count is not None and not (inner.is_integer() or inner.is_float()):
-        raise DiscreetError(f"count column {name!r} holds {inner} values, not whole numbers; cast it to integers")
-    if not inner.is_numeric():
-        raise DiscreetError(f"weight column {name!r} holds {inner} values, not numbers")
+    value_type: Any = type_of_column_values(kind)
+    if columns.count is not None and not (value_type.is_integer() or value_type.is_float()):
+        raise DiscreetError(f"count column {name!r} holds {value_type} values, not whole numbers; cast it to integers")
+    if not value_type.is_numeric():
+        raise DiscreetError(f"weight column {name!r} holds {value_type} values, not numbers")
 
 
 def _iterate_row_ranges_with_bounded_names(clients: pl.Series) -> Iterator[tuple[int, int]]:
@@ -556,7 +580,7 @@ def _iterate_row_ranges_with_bounded_names(clients: pl.Series) -> Iterator[tuple
     ends = clients.str.len_bytes().cast(pl.Int64).cum_sum().to_numpy()
     first = 0
     while first < len(ends):
-        before = int(ends[first - 1]) if first else 0
-        last = max(first + 1, int(np.searchsorted(ends, before + _TEXT, side="right")))
+        start = int(ends[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(ends, start + _TEXT, side="right")))
         yield first, last
         first = last

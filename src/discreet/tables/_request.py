@@ -51,10 +51,8 @@ TableSampler = Sampler[AnyFamily] | JointSampler | ReportSampler | SurveySampler
 _OUTSIDE = ("error", "agreed")
 _NULL_CLIENTS = ("error", "drop")
 _USUAL = {"rounds": 1, "purpose": ""}
-_VALUES, _LITTLE = (
-    100,
-    0.1,
-)  # different values of a client, and the share of its distribution below which a warning is due
+# different values of a client, and the share of its distribution below which a warning is due
+_VALUES, _LITTLE = 100, 0.1
 
 
 class RequestTerms(TypedDict, total=False):
@@ -165,9 +163,9 @@ class Request:
 
     def with_secret(self, secret: Secret) -> "Request":
         """The same request under that secret."""
-        found = object.__new__(Request)
-        found.__dict__.update(self.__dict__, secret=secret)
-        return found
+        request = object.__new__(Request)
+        request.__dict__.update(self.__dict__, secret=secret)
+        return request
 
     under = OldName("with_secret")
 
@@ -208,10 +206,10 @@ class Request:
 
     def _make_and_check_own_sampler(self, agreement: Agreement, family: AnyFamily) -> OwnSampler:
         """The sampler of a user's own mechanism. Under a secret, public clients check that its law stays the same when asked again."""
-        found: OwnSampler = agreement.sampler(family)
+        sampler: OwnSampler = agreement.sampler(family)
         if self.secret is not None:
-            found.check_repeatable()
-        return found
+            sampler.check_repeatable()
+        return sampler
 
     def job(self, schema: pl.Schema, *, untyped: bool | Collection[str] = False, where: str = "the table") -> "Job":
         """The job on a table with these columns, which messages call `where`."""
@@ -255,7 +253,7 @@ class Job:
 
     def __reduce__(self) -> Any:
         """Code of somebody's own does not travel: where a copy is made, the agreed version of it has to be installed."""
-        parts = {each.name: getattr(self, each.name) for each in fields(self)}
+        parts = {term.name: getattr(self, term.name) for term in fields(self)}
         if isinstance(self.sampler, OwnSampler):
             return _unpickle_job_with_installed_sampler, ({**parts, "sampler": self.sampler.family},)
         return _unpickle_job, (parts,)
@@ -263,9 +261,9 @@ class Job:
     @property
     def output_columns(self) -> tuple[str, ...]:
         """The columns of what is released: clients keep the name of theirs, unless it is that of another."""
-        name, released = self.reading.columns.client, self.sample_columns
-        own = "client" if not isinstance(name, str) or name in (*released, "agreement") else name
-        return own, *released, "agreement"
+        name, sample_columns = self.reading.columns.client, self.sample_columns
+        client_column = "client" if not isinstance(name, str) or name in (*sample_columns, "agreement") else name
+        return client_column, *sample_columns, "agreement"
 
     @property
     def sample_columns(self) -> tuple[str, ...]:
@@ -277,7 +275,7 @@ class Job:
 
 def joint_sample_columns(samples: int) -> tuple[str, ...]:
     """The columns of several samples of each client that were drawn together."""
-    return tuple(f"sample_{place}" for place in range(1, samples + 1))
+    return tuple(f"sample_{number}" for number in range(1, samples + 1))
 
 
 def _unpickle_job(parts: dict[str, Any]) -> Job:
@@ -292,13 +290,13 @@ def _unpickle_job_with_installed_sampler(parts: dict[str, Any]) -> Job:
     agreement: Agreement = parts["agreement"]
     if agreement.id not in _INSTALLED:
         try:
-            found = agreement.sampler(parts["sampler"])
+            sampler = agreement.sampler(parts["sampler"])
         except DiscreetError as error:
             raise DiscreetError(
                 f"a worker cannot draw for agreement {agreement.id[:12]}: {error} (on every worker; nothing was released)"
             ) from None
         _INSTALLED.clear()
-        _INSTALLED[agreement.id] = found
+        _INSTALLED[agreement.id] = sampler
     return Job(**{**parts, "sampler": _INSTALLED[agreement.id]})
 
 
@@ -308,25 +306,24 @@ def _warn_of_narrow_cells(sampler: TableSampler) -> None:
         sampler.family, ContinuousFamily
     ):
         return
-    moved = _VALUES * (sampler.constants.B - 1.0) * float(np.max(sampler.reference))
-    if moved < _LITTLE:
+    shift = _VALUES * (sampler.constants.B - 1.0) * float(np.max(sampler.reference))
+    if shift < _LITTLE:
         warn_caller(
-            f"{_VALUES} different values of a client move its output distribution by at most {100 * moved:.2g} %: a "
-            f"list of values "
-            f"fills few of the {sampler.carrier.size:,} cells. Samples are private all the same, and hardly depend on their clients; agree "
-            "on fewer cells, discretisation=Cells(count), about as many as a client has values",
+            f"{_VALUES} different values of a client move its output distribution by at most {100 * shift:.2g} %: a "
+            f"list of values fills few of the {sampler.carrier.size:,} cells. Samples are private all the same, and hardly depend on "
+            "their clients; agree on fewer cells, discretisation=Cells(count), about as many as a client has values",
             OutsideFamilyWarning,
         )
 
 
 def _refuse_wrong_keywords(terms: Any) -> None:
     """Raise TypeError for unknown or missing keywords, as Python does."""
-    known = RequestTerms.__annotations__
+    keywords = RequestTerms.__annotations__
     for name in terms:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            raise TypeError(f"a request has no term {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
-    missing = [name for name in known if name in RequestTerms.__required_keys__ and name not in terms]
+        if name not in keywords:
+            similar = difflib.get_close_matches(name, keywords, n=1)
+            raise TypeError(f"a request has no term {name!r}" + (f"; did you mean {similar[0]!r}?" if similar else ""))
+    missing = [name for name in keywords if name in RequestTerms.__required_keys__ and name not in terms]
     agreement = terms.get("agreement")
     asks_survey = terms.get("survey") is not None or isinstance(terms.get("sampler"), SurveySampler)
     asks_survey = asks_survey or (isinstance(agreement, Agreement) and agreement.survey is not None)
@@ -340,7 +337,7 @@ def _requested_agreement(terms: RequestTerms) -> Agreement | None:
     """The given agreement, or the one that a given sampler or family makes."""
     family, sampler, agreement = terms.get("family"), terms.get("sampler"), terms.get("agreement")
     survey = terms.get("survey")
-    if sum(given is not None for given in (family, sampler, agreement, survey)) > 1:
+    if sum(term is not None for term in (family, sampler, agreement, survey)) > 1:
         raise DiscreetError("family, sampler, agreement and survey each say who the clients may be; give one of them")
     if survey is not None:
         sampler = _make_survey_sampler(survey, terms)
@@ -413,69 +410,69 @@ def _requested_mechanism_name(terms: RequestTerms, agreement: Agreement | None) 
                 "a survey serves the population, by reports of its own; leave goal (--for) and mechanism out"
             )
         return SurveySampler.name
-    asked = mechanism_for(goal, mechanism)
+    name = mechanism_for(goal, mechanism)
     if agreement is None:
-        return asked
-    return str(agreed_term_or_error("mechanism", None if goal is None and mechanism is None else asked, agreement))
+        return name
+    return str(agreed_term_or_error("mechanism", None if goal is None and mechanism is None else name, agreement))
 
 
 def _requested_or_agreed_term(name: str, terms: RequestTerms, agreement: Agreement | None) -> Any:
     """A term: given, agreed on, or the default; an error if it contradicts the agreement."""
-    given = terms.get(name)
+    term = terms.get(name)
     if agreement is not None:
-        return agreed_term_or_error(name, given, agreement)
-    return _USUAL.get(name) if given is None else given
+        return agreed_term_or_error(name, term, agreement)
+    return _USUAL.get(name) if term is None else term
 
 
 def _requested_round_number(terms: RequestTerms, agreement: Agreement | None) -> Any:
     """The number of the round; that of a date by the schedule of the agreement."""
-    given = terms.get("round", 1)
-    if not isinstance(given, (str, date)):
-        return given
+    number = terms.get("round", 1)
+    if not isinstance(number, (str, date)):
+        return number
     if agreement is None:
         raise DiscreetError(
-            f"round = {str(given)!r} is not a number, and a date is a round only under an agreement that says when its rounds are: "
+            f"round = {str(number)!r} is not a number, and a date is a round only under an agreement that says when its rounds are: "
             "agreement= (--agreement), made by discreet agree --start DATE --every day"
         )
-    return agreement.round_number(given)
+    return agreement.round_number(number)
 
 
-def agreed_term_or_error(name: str, given: Any, agreement: Agreement) -> Any:
-    """The term of that name in the agreement. `given`, unless None, must be the same."""
+def agreed_term_or_error(name: str, request: Any, agreement: Agreement) -> Any:
+    """The term of that name in the agreement. `request`, unless None, must be the same."""
     term = getattr(agreement, name)
-    if given is not None and given != term:
+    if request is not None and request != term:
         raise DiscreetError(
-            f"{name} = {given!r} is not the {name} = {term!r} of agreement {agreement.id}; leave it out, or make an agreement "
+            f"{name} = {request!r} is not the {name} = {term!r} of agreement {agreement.id}; leave it out, or make an agreement "
             "that says so"
         )
     return term
 
 
-def agreed_coding(agreement: Agreement, given: Any = None, other: Any = None) -> Coding:
+def agreed_coding(agreement: Agreement, request: Any = None, other: Any = None) -> Coding:
     """The coding of an agreement. A given domain must be the agreed one; it may be needed for its labels."""
     if isinstance(agreement.family, ContinuousTerms):
-        refuse_domain_beside_continuous_agreement(agreement, given)
+        refuse_domain_beside_continuous_agreement(agreement, request)
         return Coding(LineCells.of_sampler(agreement.sampler()), other)
-    domain = agreement.domain if given is None else _agreed_domain_or_error(agreement, as_domain(given))
+    domain = agreement.domain if request is None else _agreed_domain_or_error(agreement, as_domain(request))
     if isinstance(domain, Digested):
         raise DiscreetError(
             f"agreement {agreement.id} holds a digest of its {domain.size:,} labels; give the labels too: domain= (--domain)"
         )
     if agreement.other is not None:
-        named = domain.to_samples(np.asarray(agreement.other))
-        if other is not None and str(other) != str(named):
-            raise DiscreetError(f"other = {other!r} is not the {named!r} of agreement {agreement.id}; leave it out")
-        other = named
+        label = domain.to_samples(np.asarray(agreement.other))
+        if other is not None and str(other) != str(label):
+            raise DiscreetError(f"other = {other!r} is not the {label!r} of agreement {agreement.id}; leave it out")
+        other = label
     try:
         return Coding(domain, other)
     except DiscreetError as error:
         raise DiscreetError(f"{error} (agreement {agreement.id})") from None
 
 
-def refuse_domain_beside_continuous_agreement(agreement: Agreement, given: Any) -> None:
+def refuse_domain_beside_continuous_agreement(agreement: Agreement, domain: Any) -> None:
     """Raise an error for a domain beside an agreement on a continuous family, which states its cells."""
-    if given is not None:
-        raise DiscreetError(f"domain = {given!r}: agreement {agreement.id} states its cells; leave it out")
+    if domain is not None:
+        raise DiscreetError(f"domain = {domain!r}: agreement {agreement.id} states its cells; leave it out")
 
 
 def agreed_finite_or_continuous_family(agreement: Agreement, coding: Coding) -> AnyFamily:
@@ -499,11 +496,11 @@ def _agreed_domain_or_error(agreement: Agreement, domain: Domain) -> Domain:
     for reading in readings:
         if replace(agreement.on_outcomes, domain=reading).difference(agreement.on_outcomes) is None:
             return reading
-    different = replace(agreement.on_outcomes, domain=domain).difference(agreement.on_outcomes)
-    assert different is not None
-    name, here, there = different
+    difference = replace(agreement.on_outcomes, domain=domain).difference(agreement.on_outcomes)
+    assert difference is not None
+    name, ours, theirs = difference
     raise DiscreetError(
-        f"the domain has {name} = {here!r}, not {there!r} as in agreement {agreement.id}; use the agreed one"
+        f"the domain has {name} = {ours!r}, not {theirs!r} as in agreement {agreement.id}; use the agreed one"
     )
 
 
@@ -551,5 +548,5 @@ class Summary:
         """The summary as JSON values."""
         agreement = self.agreement
         terms = {name: getattr(agreement, name) for name in ("id", "epsilon", "mechanism", "rounds", "purpose")}
-        counts = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "agreement"}
+        counts = {term.name: getattr(self, term.name) for term in fields(self) if term.name != "agreement"}
         return {"agreement": terms, **counts}

@@ -84,11 +84,11 @@ __all__ = ["sample", "sample_files"]
 def pack_records_into_bucket_batches(records: RecordArrays, seed: np.uint64) -> Iterator[pa.RecordBatch]:
     """A row for each bucket of clients: whom it holds, the number of outcomes of each, all outcomes[, their counts], each as bytes."""
     code = choose_grouping_functions(records.outcomes.size)
-    starts, *ordered = code.records_by_part(*map(read_only_view, records), _BUCKET_BITS, seed)
+    starts, *arrays = code.records_by_part(*map(read_only_view, records), _BUCKET_BITS, seed)
     buckets = np.flatnonzero(np.diff(starts[:-1]))
     if not buckets.size:
         return
-    clients = group_records_by_client(RecordArrays(*ordered), seed=seed).clients  # in order of bucket
+    clients = group_records_by_client(RecordArrays(*arrays), seed=seed).clients  # in order of bucket
     record_ends = np.append(starts[buckets], starts[-2])
     client_ends = np.searchsorted(clients.ends, record_ends)
     columns = {
@@ -111,19 +111,19 @@ def unpack_bucket_records_and_lengths(
     table: pa.Table, amounts: Any, outcome_type: Any = np.uint32
 ) -> tuple[RecordArrays, NDArray[np.int64]]:
     """The records of such rows, and the number of outcomes of each client in each row. `amounts`: the type of counts."""
-    texts = "text_lengths" in table.column_names
-    kinds = {"outcomes": outcome_type, "counts": amounts, "clients": np.uint8 if texts else np.int64}
-    found = {
+    are_texts = "text_lengths" in table.column_names
+    kinds = {"outcomes": outcome_type, "counts": amounts, "clients": np.uint8 if are_texts else np.int64}
+    arrays = {
         name: _numbers_from_bytes(table.column(name), kinds.get(name, np.int64)) for name in table.column_names[1:]
     }
-    none = np.empty(0, dtype=np.int64)
+    empty = np.empty(0, dtype=np.int64)
     return RecordArrays(
-        none if texts else found["clients"],
-        np.concatenate(([0], np.cumsum(found["text_lengths"]))) if texts else none,
-        found["clients"] if texts else np.empty(0, dtype=np.uint8),
-        found["outcomes"],
-        found.get("counts", np.empty(0)),
-    ), found["lengths"]
+        empty if are_texts else arrays["clients"],
+        np.concatenate(([0], np.cumsum(arrays["text_lengths"]))) if are_texts else empty,
+        arrays["clients"] if are_texts else np.empty(0, dtype=np.uint8),
+        arrays["outcomes"],
+        arrays.get("counts", np.empty(0)),
+    ), arrays["lengths"]
 
 
 def _lists_as_bytes(ends: NDArray[np.int64], values: NDArray[Any]) -> pa.Array:
@@ -136,12 +136,12 @@ def _lists_as_bytes(ends: NDArray[np.int64], values: NDArray[Any]) -> pa.Array:
 
 def _numbers_from_bytes(column: pa.ChunkedArray, kind: Any) -> NDArray[Any]:
     """The numbers of all lists."""
-    found = []
+    pieces = []
     for rows in column.cast(pa.large_binary()).chunks:
         _, offsets, content = rows.buffers()
         ends = np.frombuffer(offsets, dtype=np.int64, count=len(rows) + 1, offset=8 * rows.offset)
-        found.append(np.frombuffer(content, dtype=np.uint8, count=ends[-1] - ends[0], offset=ends[0]))
-    return np.concatenate(found).view(kind)
+        pieces.append(np.frombuffer(content, dtype=np.uint8, count=ends[-1] - ends[0], offset=ends[0]))
+    return np.concatenate(pieces).view(kind)
 
 
 try:
@@ -259,13 +259,17 @@ def sample_files(
         job = _make_spark_job(request, frame, path, keys)
         if agreement_file is not None:
             job.agreement.check_file(agreement_file)
-        listed = None if clients is None else _read_client_list_into_spark_frame(session, _absolute_path(clients), job)
+        client_list = (
+            None if clients is None else _read_client_list_into_spark_frame(session, _absolute_path(clients), job)
+        )
         context = session.sparkContext
         tallies = [context.accumulator(0) for _ in range(6)]  # a task that is run twice counts twice
         try:
             with _without_byte_limit_of_batches(_select_columns_of_job(frame, job)):
-                released = _release_spark_frame(frame, job, listed, request, drop_client=drop_client, tallies=tallies)
-                _write_release_folder(released, output, kind, job.agreement)
+                samples = _release_spark_frame(
+                    frame, job, client_list, request, drop_client=drop_client, tallies=tallies
+                )
+                _write_release_folder(samples, output, kind, job.agreement)
         except _SPARK_ERRORS as error:
             if _is_discreet_error(error) and not request.show_values:
                 _refuse_bad_rows_of_frame(frame, job)
@@ -274,9 +278,7 @@ def sample_files(
             job.agreement.write(agreement_file)
     except _SPARK_ERRORS as error:
         raise DiscreetError(_task_error_message(error)) from None
-    rows, without_records, nulls, not_numbers, outside, nameless = (
-        int(total_misfits.value) for total_misfits in tallies
-    )
+    rows, without_records, nulls, not_numbers, outside, nameless = (int(tally.value) for tally in tallies)
     return Summary(
         agreement=job.agreement,
         rows=rows,
@@ -306,47 +308,47 @@ def _release_spark_frame(
     if clients is not None:
         _refuse_list_of_composite_clients(job)
     seed = np.uint64(secrets.randbits(64))  # of the buckets, the same in all tasks
-    combined = _select_columns_of_job(frame, job).mapInArrow(
+    bucket_rows = _select_columns_of_job(frame, job).mapInArrow(
         _make_record_combiner(job, seed, tallies), _spark_schema_of_buckets(job)
     )
     if clients is not None:
-        combined = combined.unionByName(_make_marks_of_listed_clients(clients, job, seed))
+        bucket_rows = bucket_rows.unionByName(_make_marks_of_listed_clients(clients, job, seed))
     words = [*(["order"] if drop_client else []), *([] if request.secret is None else ["digest"])]
     # without a number: Spark joins small partitions, so that few rows are not drawn in many tasks
-    drawn = (
-        combined.repartition("bucket")
+    draws = (
+        bucket_rows.repartition("bucket")
         .sortWithinPartitions("bucket")
         .mapInArrow(_make_sample_drawer(job, clients is not None, words, tallies), _spark_schema_of_draws(job, words))
     )
     # a law of one's own may answer otherwise the next time, and a joint draw takes as many integers as there are multisets
     asked_once = isinstance(job.sampler, (OwnSampler, JointSampler))
     if request.secret is not None or asked_once:
-        drawn = (
-            drawn.localCheckpoint()
+        draws = (
+            draws.localCheckpoint()
             if frame.sparkSession.sparkContext.getCheckpointDir() is None
-            else drawn.checkpoint()
+            else draws.checkpoint()
         )
     if request.secret is not None:
-        digest = _sum_digests(drawn).keyed_hash(job.key)
+        digest = _sum_digests(draws).keyed_hash(job.key)
         Rounds(request.secret).note_released_round(job.agreement, job.question, request.round, digest)
     # the same in all rows, so it need not travel; a literal alone would make a column without nulls, another type than in files
     agreement_id = F.when(F.col(job.sample_columns[0]).isNotNull(), job.agreement.id)
     agreement = agreement_id.alias("agreement", metadata={METADATA.decode(): job.agreement.text})
     if drop_client:
-        return drawn.orderBy("order").select(*job.sample_columns, agreement)
+        return draws.orderBy("order").select(*job.sample_columns, agreement)
     # a number of the cluster's: which clients share a partition, and so a file, must not depend on the sizes of their data
     session = frame.sparkSession
-    most = int(str(session.conf.get("spark.sql.shuffle.partitions")))
-    partitions = max(1, min(most, session.sparkContext.defaultParallelism))
-    released = drawn.select("client", *job.sample_columns).repartition(partitions, "client")
-    ordered = released.sortWithinPartitions("client")
-    return ordered.select(F.col("client").alias(job.output_columns[0]), *job.sample_columns, agreement)
+    limit = int(str(session.conf.get("spark.sql.shuffle.partitions")))
+    partitions = max(1, min(limit, session.sparkContext.defaultParallelism))
+    samples = draws.select("client", *job.sample_columns).repartition(partitions, "client")
+    by_client = samples.sortWithinPartitions("client")
+    return by_client.select(F.col("client").alias(job.output_columns[0]), *job.sample_columns, agreement)
 
 
-def _sum_digests(drawn: DataFrame) -> InputDigest:
+def _sum_digests(draws: DataFrame) -> InputDigest:
     """The digest of all input of the draw: the sum of the digests of its batches, each in the batch's first row."""
-    found = drawn.select("digest").where(F.col("digest").isNotNull()).collect()
-    words = (struct.unpack(_WORDS, bytes(row["digest"])) for row in found)
+    rows = draws.select("digest").where(F.col("digest").isNotNull()).collect()
+    words = (struct.unpack(_WORDS, bytes(row["digest"])) for row in rows)
     return sum((InputDigest((a, b, c, d)) for a, b, c, d in words), InputDigest())
 
 
@@ -356,22 +358,24 @@ def _make_record_combiner(job: Job, seed: np.uint64, tallies: list[Any] | None) 
     def combine_batches(batches: Batches) -> Batches:
         _exempt_modules_from_garbage_collection()
         reader = RecordReader(job.reading)
-        waiting: list[RecordArrays] = []
+        queue: list[RecordArrays] = []
         for clients, outcomes, counts in _read_records_in_task(reader, job, batches):
             amounts = np.empty(0) if counts is None else counts
-            waiting.append(RecordArrays(*client_names_as_arrays(clients), outcomes, amounts))
-            if sum(piece.nbytes for piece in waiting) >= _COMBINED:
-                yield from pack_records_into_bucket_batches(RecordArrays.join_pieces(waiting), seed)
-                waiting = []
+            queue.append(RecordArrays(*client_names_as_arrays(clients), outcomes, amounts))
+            if sum(piece.nbytes for piece in queue) >= _COMBINED:
+                yield from pack_records_into_bucket_batches(RecordArrays.join_pieces(queue), seed)
+                queue = []
         reader.refuse_bad_rows_with_counts()
         if tallies is not None:
-            found = reader.total_missing_and_outside_counts
+            misfits = reader.total_missing_and_outside_counts
             for total, number in zip(
-                tallies, (reader.rows, 0, found.nulls, found.not_numbers, found.outside, reader.nameless), strict=True
+                tallies,
+                (reader.rows, 0, misfits.nulls, misfits.not_numbers, misfits.outside, reader.nameless),
+                strict=True,
             ):
                 total.add(number)
-        if waiting:
-            yield from pack_records_into_bucket_batches(RecordArrays.join_pieces(waiting), seed)
+        if queue:
+            yield from pack_records_into_bucket_batches(RecordArrays.join_pieces(queue), seed)
 
     return combine_batches
 
@@ -418,53 +422,53 @@ def _refuse_bad_rows_of_frame(frame: DataFrame, job: Job) -> None:
             pass
         yield pa.RecordBatch.from_pydict({"counted": [reader.row_counts_by_problem]})
 
-    whole = RecordReader(job.reading)
+    total_reader = RecordReader(job.reading)
     for row in _select_columns_of_job(frame, job).mapInArrow(count_rows_of_batches, "counted array<bigint>").collect():
-        whole.add_row_counts_by_problem(row["counted"])
-    whole.refuse_bad_rows_with_counts()
+        total_reader.add_row_counts_by_problem(row["counted"])
+    total_reader.refuse_bad_rows_with_counts()
 
 
 def _read_records_in_task(reader: RecordReader, job: Job, batches: Batches) -> Iterator[CodedRows]:
     """The checked records of the rows that a task gets."""
-    named = (batch.rename_columns(job.reading.columns.all_column_names) for batch in batches)
-    for table in _join_small_batches((check_batch(batch, "the data frame") for batch in named), _READ_AT_ONCE):
+    named_batches = (batch.rename_columns(job.reading.columns.all_column_names) for batch in batches)
+    for table in _join_small_batches((check_batch(batch, "the data frame") for batch in named_batches), _READ_AT_ONCE):
         raw = pl.from_arrow(table)
         yield from reader.iterate_checked_records(job.reading.prepare_rows(raw), partial(_distinct_example_values, raw))
 
 
 def _join_small_batches(batches: Batches, rows: int) -> Iterator[pa.Table]:
     """Small batches joined to tables of at least that many rows, except the last."""
-    waiting: list[pa.RecordBatch] = []
-    held = 0
+    queue: list[pa.RecordBatch] = []
+    queued_rows = 0
     for batch in batches:
-        waiting.append(batch)
-        held += batch.num_rows
-        if held >= rows:
-            yield pa.Table.from_batches(waiting)
-            waiting, held = [], 0
-    if held:
-        yield pa.Table.from_batches(waiting)
+        queue.append(batch)
+        queued_rows += batch.num_rows
+        if queued_rows >= rows:
+            yield pa.Table.from_batches(queue)
+            queue, queued_rows = [], 0
+    if queued_rows:
+        yield pa.Table.from_batches(queue)
 
 
 def _make_sample_drawer(
-    job: Job, listed: bool, words: Sequence[str], tallies: list[Any] | None
+    job: Job, has_list: bool, words: Sequence[str], tallies: list[Any] | None
 ) -> Callable[[Batches], Batches]:
     """A function from combined rows in order of bucket to samples. `words`: "order" and "digest", if these are needed too."""
 
     def draw_batches(batches: Batches) -> Batches:
         _exempt_modules_from_garbage_collection()
         kernel = Kernel(job)
-        waiting: list[pa.RecordBatch] = []
+        queue: list[pa.RecordBatch] = []
         for batch in batches:
-            waiting.append(batch)
-            if sum(each.nbytes for each in waiting) >= _DRAWN_AT_ONCE:
-                table = pa.Table.from_batches(waiting)
+            queue.append(batch)
+            if sum(piece.nbytes for piece in queue) >= _DRAWN_AT_ONCE:
+                table = pa.Table.from_batches(queue)
                 buckets = table.column("bucket").to_numpy()
-                whole = int(np.searchsorted(buckets, buckets[-1]))  # the last bucket may not be complete yet
-                yield from _draw_samples_in_task(table.slice(0, whole), kernel, job, listed, words, tallies)
-                waiting = table.slice(whole).to_batches()
-        if waiting:
-            yield from _draw_samples_in_task(pa.Table.from_batches(waiting), kernel, job, listed, words, tallies)
+                complete_rows = int(np.searchsorted(buckets, buckets[-1]))  # the last bucket may not be complete yet
+                yield from _draw_samples_in_task(table.slice(0, complete_rows), kernel, job, has_list, words, tallies)
+                queue = table.slice(complete_rows).to_batches()
+        if queue:
+            yield from _draw_samples_in_task(pa.Table.from_batches(queue), kernel, job, has_list, words, tallies)
 
     return draw_batches
 
@@ -477,26 +481,26 @@ def _read_parquet_frame_and_partition_keys(
     Files on this machine are checked first, since Spark fills a column that one of them lacks with nulls. Integers are read as 64 bits wide.
     """
     parts = path.split("/")
-    base = next((place for place, part in enumerate(parts) if re.search(r"[=*?\[{]", part)), None)
+    base = next((index for index, part in enumerate(parts) if re.search(r"[=*?\[{]", part)), None)
     options = {} if base is None else {"basePath": "/".join(parts[:base])}
-    inferred = "spark.sql.sources.partitionColumnTypeInference.enabled"
-    before = session.conf.get(inferred)
-    session.conf.set(inferred, "false")
+    setting = "spark.sql.sources.partitionColumnTypeInference.enabled"
+    previous = session.conf.get(setting)
+    session.conf.set(setting, "false")
     try:
         frame = session.read.options(**options).parquet(path)
-        wide = [
+        fields = [
             T.StructField(field.name, T.LongType() if isinstance(field.dataType, _NARROW) else field.dataType)
             for field in frame.schema.fields
         ]
-        frame = session.read.options(**options).schema(T.StructType(wide)).parquet(path)
+        frame = session.read.options(**options).schema(T.StructType(fields)).parquet(path)
     finally:
-        session.conf.set(inferred, str(before))
-    files = [urlsplit(each) for each in sorted(frame.inputFiles())]
+        session.conf.set(setting, str(previous))
+    files = [urlsplit(url) for url in sorted(frame.inputFiles())]
     if files and not any(file.netloc or file.scheme != "file" for file in files):
         ParquetSource(path, [unquote(file.path) for file in files]).columns.refuse_mismatched_columns(columns)
     keys = [name for name in columns if files and name in partition_keys_in_path(files[0].path)]
-    own = session.read.option("recursiveFileLookup", "true").parquet(path).columns if keys else []
-    for name in (name for name in keys if name in own):
+    own_columns = session.read.option("recursiveFileLookup", "true").parquet(path).columns if keys else []
+    for name in (name for name in keys if name in own_columns):
         raise DiscreetError(
             f"column {name!r} is in the files of {path} and in the names of their folders, and Spark reads the names; use --engine "
             "local, which reads the files, or give the column another name"
@@ -514,7 +518,7 @@ def _make_spark_job(request: Request, frame: DataFrame, where: str, keys: Collec
 
 
 def _draw_samples_in_task(
-    table: pa.Table, kernel: Kernel, job: Job, listed: bool, words: Sequence[str], tallies: list[Any] | None
+    table: pa.Table, kernel: Kernel, job: Job, has_list: bool, words: Sequence[str], tallies: list[Any] | None
 ) -> Batches:
     if not table.num_rows:
         return
@@ -522,22 +526,22 @@ def _draw_samples_in_task(
         table, job.reading.columns.count_or_weight_numpy_dtype, job.reading.coding.record_type
     )
     group = group_records_by_client(records, seed=np.uint64(secrets.randbits(64)), lengths=lengths)
-    if listed:
+    if has_list:
         group, unlisted = group.remove_marks_and_count_unlisted()
         if unlisted:
             raise unlisted_clients_error(unlisted, len(group.names))
         if tallies is not None:
             tallies[1].add(group.number_of_clients_without_records)
-    drawn = kernel.draw(group.clients, ordered="order" in words, digested="digest" in words)
-    found = kernel.publish(group.names, drawn)
+    draws = kernel.draw(group.clients, ordered="order" in words, digested="digest" in words)
+    batch = kernel.publish(group.names, draws)
     columns = {
-        "client": found.column("client").cast(pa.int64() if job.reading.are_clients_integers else pa.string()),
-        **{name: found.column(name).cast(_arrow_and_spark_sample_types(job)[0]) for name in job.sample_columns},
+        "client": batch.column("client").cast(pa.int64() if job.reading.are_clients_integers else pa.string()),
+        **{name: batch.column(name).cast(_arrow_and_spark_sample_types(job)[0]) for name in job.sample_columns},
     }
     if "order" in words:
-        columns["order"] = pa.array(drawn.order.view(np.int64))
+        columns["order"] = pa.array(draws.order.view(np.int64))
     if "digest" in words:
-        digest = struct.pack(_WORDS, *drawn.digest.words)
+        digest = struct.pack(_WORDS, *draws.digest.words)
         columns["digest"] = pa.array([digest] + [None] * (len(group.names) - 1), pa.binary())
     yield pa.RecordBatch.from_pydict(columns)
 
@@ -568,11 +572,11 @@ def _spark_schema_of_buckets(job: Job) -> T.StructType:
 
 
 def _spark_schema_of_draws(job: Job, words: Sequence[str]) -> T.StructType:
-    released = _arrow_and_spark_sample_types(job)[1]
+    sample_type = _arrow_and_spark_sample_types(job)[1]
     return T.StructType(
         [
             T.StructField("client", _spark_type_of_clients(job)),
-            *(T.StructField(name, released) for name in job.sample_columns),
+            *(T.StructField(name, sample_type) for name in job.sample_columns),
             *(T.StructField(name, T.LongType() if name == "order" else T.BinaryType()) for name in words),
         ]
     )
@@ -599,29 +603,31 @@ def _make_marks_of_listed_clients(clients: DataFrame, job: Job, seed: np.uint64)
     refuse_unusable_client_type(where, kind)
     warn_if_client_column_holds_floats(where, kind)
     if is_integer_client_type(kind) != job.reading.are_clients_integers:  # a cast would invent clients or nulls
-        here, there = ("integers", "texts") if job.reading.are_clients_integers else ("texts", "integers")
+        table_kind, list_kind = ("integers", "texts") if job.reading.are_clients_integers else ("texts", "integers")
         raise DiscreetError(
-            f"the list of clients holds {there} but the clients of the table are {here}; cast the integers to text: 7 and '7' are one client"
+            f"the list of clients holds {list_kind} but the clients of the table are {table_kind}; cast the integers to text: "
+            "7 and '7' are one client"
         )
     name, names = _spark_column(column), _spark_type_of_clients(job)
     if kind.is_float():
-        astray = F.isnan(name) | (F.abs(name) >= bound_of_exact_integers_in_float_type(kind))
-        name = F.when(~astray, F.when(name.cast(names) == name, name))
+        is_astray = F.isnan(name) | (F.abs(name) >= bound_of_exact_integers_in_float_type(kind))
+        name = F.when(~is_astray, F.when(name.cast(names) == name, name))
 
     def combine_marks(batches: Batches) -> Batches:
         for table in _join_small_batches(batches, _READ_AT_ONCE):
-            listed = table.column("client").combine_chunks()
-            if listed.null_count:
+            client_names = table.column("client").combine_chunks()
+            if client_names.null_count:
                 raise DiscreetError(
                     "the list of clients holds nulls, or floats that are no integers; nobody is called so, leave them out"
                 )
-            outcomes: NDArray[Any] = np.zeros(len(listed), dtype=job.reading.coding.record_type)
+            outcomes: NDArray[Any] = np.zeros(len(client_names), dtype=job.reading.coding.record_type)
             outcomes[:] = mark_widened_to_record_dtype(MARK_LISTED, outcomes)
             columns = job.reading.columns
             counts = np.ones(
-                0 if columns.count_or_weight_column is None else len(listed), dtype=columns.count_or_weight_numpy_dtype
+                0 if columns.count_or_weight_column is None else len(client_names),
+                dtype=columns.count_or_weight_numpy_dtype,
             )
-            arrays = client_names_as_arrays(normalise_client_names(listed))
+            arrays = client_names_as_arrays(normalise_client_names(client_names))
             yield from pack_records_into_bucket_batches(RecordArrays(*arrays, outcomes, counts), seed)
 
     return clients.select(name.cast(names).alias("client")).mapInArrow(combine_marks, _spark_schema_of_buckets(job))
@@ -668,9 +674,9 @@ def _read_client_list_into_spark_frame(session: SparkSession, path: str, job: Jo
         raise DiscreetError(f"the list of clients {path} is not Parquet; convert it, or put it on this machine")
     _refuse_list_of_composite_clients(job)
     column = job.reading.columns.client_columns[0]
-    listed = read_client_list_file(Path(path), column, integers=job.reading.are_clients_integers)
+    client_names = read_client_list_file(Path(path), column, integers=job.reading.are_clients_integers)
     return session.createDataFrame(
-        [(client,) for client in listed.to_pylist()],
+        [(client,) for client in client_names.to_pylist()],
         T.StructType([T.StructField(column, _spark_type_of_clients(job))]),
     )
 
@@ -713,8 +719,8 @@ def _spark_column(name: str) -> Any:
 
 def _spreadsheet_guarded_spark_column(text: Any) -> Any:
     """The same as `discreet.tables._sources._text_files.spreadsheet_guarded_expression`, for Spark."""
-    runs = text.rlike(f"^'*{RUN}") & ~text.rlike(NUMBER)
-    return F.when(runs, F.concat(F.lit("'"), text)).otherwise(text)
+    is_formula = text.rlike(f"^'*{RUN}") & ~text.rlike(NUMBER)
+    return F.when(is_formula, F.concat(F.lit("'"), text)).otherwise(text)
 
 
 def _count_written_rows(session: SparkSession, output: str, kind: str) -> int:
@@ -742,5 +748,5 @@ def _is_discreet_error(error: Exception) -> bool:
 
 def _task_error_message(error: Exception) -> str:
     """The message of an error that a task raised, without Spark's trace; otherwise Spark's line with the name of its error, or its first."""
-    found = _OURS.findall(str(error)) or re.findall(r"(\[[A-Z_.]+\] .*)", str(error))[:1]
-    return str(found[-1]) if found else str(error).strip().splitlines()[0]
+    messages = _OURS.findall(str(error)) or re.findall(r"(\[[A-Z_.]+\] .*)", str(error))[:1]
+    return str(messages[-1]) if messages else str(error).strip().splitlines()[0]

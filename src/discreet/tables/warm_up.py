@@ -31,19 +31,28 @@ def warm_up() -> None:
 
 def _compile_release_kernels(names: list[int] | list[str]) -> None:
     table = pa.table({"client": names * 20, "value": [0, 1, 2, 1] * 10, "n": [1, 2] * 20})
-    listed = [*names, names[0]]
+    client_list = [*names, names[0]]
     for count, weight in ((None, None), ("n", None), (None, "n")):
-        sample(table, client="client", value="value", domain=3, epsilon=1.0, count=count, weight=weight, clients=listed)
-        designed = Agreement.of(
+        sample(
+            table,
+            client="client",
+            value="value",
+            domain=3,
+            epsilon=1.0,
+            count=count,
+            weight=weight,
+            clients=client_list,
+        )
+        band_agreement = Agreement.of(
             OptimalSampler(Band([1.0, 2.0, 3.0], lower=0.0, upper=1.5, any_client=True), epsilon=1.0)
         )
-        agreements = designed, Agreement.of(ReportSampler(Simplex(3), epsilon=1.0))
+        agreements = band_agreement, Agreement.of(ReportSampler(Simplex(3), epsilon=1.0))
         for agreement in agreements:
             sample(table, client="client", value="value", agreement=agreement, count=count, weight=weight)
-        asked = Survey({"value": 3}, [shares("value")])
-        sample(table, client="client", survey=asked, epsilon=1.0, count=count, weight=weight, clients=listed)
-    backwards = pa.array(names[::-1])
-    refuse_repeated_clients(clients_and_records_from_arrow(backwards, pa.array([[0], [1]]), None))
+        survey = Survey({"value": 3}, [shares("value")])
+        sample(table, client="client", survey=survey, epsilon=1.0, count=count, weight=weight, clients=client_list)
+    reversed_names = pa.array(names[::-1])
+    refuse_repeated_clients(clients_and_records_from_arrow(reversed_names, pa.array([[0], [1]]), None))
 
 
 def _compile_design_kernels() -> None:

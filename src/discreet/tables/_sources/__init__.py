@@ -19,7 +19,6 @@ with imports_on_first_use(globals()):
         numbers_as_arrow_column as numbers_as_arrow_column,
         outcomes_as_samples as outcomes_as_samples,
         polars_schema_of_arrow as polars_schema_of_arrow,
-        released_samples_batch as released_samples_batch,
         require_unique_column_names as require_unique_column_names,
         take_rows_of_column as take_rows_of_column,
     )
@@ -37,6 +36,7 @@ with imports_on_first_use(globals()):
         table_ending_without_gz as table_ending_without_gz,
     )
     from discreet.tables._sources._opening import (
+        file_in_both_inputs as file_in_both_inputs,
         file_source as file_source,
         is_among_inputs as is_among_inputs,
         open_source as open_source,
@@ -47,6 +47,7 @@ with imports_on_first_use(globals()):
         FEW as FEW,
         METADATA as METADATA,
         NUMBERED as NUMBERED,
+        TEXT_KINDS as TEXT_KINDS,
         ParquetSource as ParquetSource,
         ScannedSource as ScannedSource,
         Source as Source,

@@ -43,8 +43,8 @@ _PLAIN = {
 def check_batch(batch: pa.RecordBatch, where: str, columns: Sequence[str] | None = None) -> pa.RecordBatch:
     """The columns of a batch (all, unless named), each checked to its last offset, index and byte of text."""
     require_unique_column_names(batch.schema, where)
-    found = batch if columns is None else batch.select(list(columns))
-    for name, column in zip(found.schema.names, found.columns, strict=True):
+    subset = batch if columns is None else batch.select(list(columns))
+    for name, column in zip(subset.schema.names, subset.columns, strict=True):
         try:
             column.validate(full=True)
         except (pa.ArrowException, UnicodeDecodeError):
@@ -53,7 +53,7 @@ def check_batch(batch: pa.RecordBatch, where: str, columns: Sequence[str] | None
         batch.validate()
     except pa.ArrowException:
         raise _damaged_data_error(where, "a batch") from None
-    return found
+    return subset
 
 
 def require_unique_column_names(schema: pa.Schema, where: str) -> list[str]:
@@ -74,14 +74,14 @@ def polars_schema_of_arrow(schema: pa.Schema, where: str) -> pl.Schema:
 
 def split_batch_into_frames(batch: pa.RecordBatch) -> Iterator[pl.DataFrame]:
     """A checked batch as frames of a bounded size, after unpacking dictionaries. Columns that no engine reads are left out."""
-    readable = [field.name for field in batch.schema if is_readable_type(field.type)]
-    batch = batch.select(readable)
-    waiting = [batch.slice(first, _ROWS) for first in range(0, batch.num_rows, _ROWS)]
-    while waiting:
-        piece = waiting.pop(0)
+    names = [field.name for field in batch.schema if is_readable_type(field.type)]
+    batch = batch.select(names)
+    queue = [batch.slice(first, _ROWS) for first in range(0, batch.num_rows, _ROWS)]
+    while queue:
+        piece = queue.pop(0)
         if piece.num_rows > 1 and sum(map(_unpacked_text_size, piece.columns)) > _BYTES:
             half = piece.num_rows // 2
-            waiting[:0] = [piece.slice(0, half), piece.slice(half)]
+            queue[:0] = [piece.slice(0, half), piece.slice(half)]
             continue
         columns = [column_without_dictionaries(column) for column in piece.columns]
         yield pl.DataFrame(pa.Table.from_arrays(columns, names=piece.schema.names))
@@ -111,10 +111,10 @@ def read_stream_batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch
 
 def column_without_dictionaries(column: pa.Array) -> pa.Array:
     """A checked column with its dictionaries written out."""
-    wanted = _type_without_dictionaries(column.type)
+    plain_type = _type_without_dictionaries(column.type)
     if pa.types.is_dictionary(column.type):  # its words may be views, which Arrow cannot look up
-        column = pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(wanted))
-    return column if wanted == column.type else column.cast(wanted)
+        column = pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(plain_type))
+    return column if plain_type == column.type else column.cast(plain_type)
 
 
 def cast_column(column: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -166,22 +166,21 @@ def take_rows_of_column(column: pa.Array, rows: NDArray[np.int64]) -> pa.Array:
 
 def polars_texts_as_arrow_column(texts: pl.Series) -> pa.Array:
     """Texts as a column of Arrow's usual type, with offsets of 32 bits."""
-    found = texts.to_arrow()
-    if not len(found):
-        return found.cast(pa.string())
-    _, offsets, content = found.buffers()
-    ends = np.frombuffer(offsets, dtype=np.int64, count=len(found) + 1, offset=8 * found.offset)
+    column = texts.to_arrow()
+    if not len(column):
+        return column.cast(pa.string())
+    _, offsets, content = column.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int64, count=len(column) + 1, offset=8 * column.offset)
     if ends[-1] - ends[0] > np.iinfo(np.int32).max:
-        return found.cast(pa.string())
+        return column.cast(pa.string())
     start, stop = int(ends[0]), int(ends[-1])
     letters = pa.py_buffer(b"") if content is None else content.slice(start, stop - start)
-    return pa.StringArray.from_buffers(len(found), pa.py_buffer((ends - start).astype(np.int32)), letters)
+    return pa.StringArray.from_buffers(len(column), pa.py_buffer((ends - start).astype(np.int32)), letters)
 
 
 def is_text_type(kind: pa.DataType) -> bool:
     """Whether values are texts, in any layout."""
-    view = bool(pa.types.is_string_view(kind)) if hasattr(pa.types, "is_string_view") else False
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or view)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def is_list_type(kind: pa.DataType) -> bool:
@@ -252,14 +251,6 @@ def _damaged_data_error(where: str, what: str) -> DiscreetError:
     )
 
 
-def released_samples_batch(
-    clients: pa.Array, coding: Coding, outcomes: NDArray[np.int64], within: NDArray[np.float64], agreement_id: str
-) -> pa.RecordBatch:
-    """Clients and the outcomes that were drawn for them, as records (client, sample, agreement)."""
-    columns = [clients, outcomes_as_samples(coding, outcomes, within), agreement_id_column(agreement_id, len(clients))]
-    return pa.RecordBatch.from_arrays(columns, names=["client", "sample", "agreement"])
-
-
 def agreement_id_column(agreement_id: str, rows: int) -> pa.Array:
     """The agreement of every record, stored once."""
     return pa.DictionaryArray.from_arrays(
@@ -272,13 +263,13 @@ def outcomes_as_samples(coding: Coding, outcomes: NDArray[np.int64], within: NDA
     """Outcome numbers as published: labels, the numbers, or the point `within` each cell."""
     match coding.domain:
         case Labels(labels):
-            found = pl.Series(labels, strict=True).gather(
+            samples = pl.Series(labels, strict=True).gather(
                 arrow_column_as_polars_series(numbers_as_arrow_column(outcomes))
             )
             return (
-                polars_texts_as_arrow_column(found)
-                if found.dtype == pl.String
-                else cast_column(found.to_arrow(), coding.arrow_type_of_samples)
+                polars_texts_as_arrow_column(samples)
+                if samples.dtype == pl.String
+                else cast_column(samples.to_arrow(), coding.arrow_type_of_samples)
             )
         case CellDomain() as cells:
             return numbers_as_arrow_column(cells.points_at_positions_in_cells(outcomes, within))
@@ -346,14 +337,14 @@ class _GuardedFile:
         if not self._ready and not self._unseen and size:
             self._read_next_message()
         if self._ready:
-            given = self._ready if size < 0 else self._ready[:size]
-            self._ready = self._ready[len(given) :]
+            content = self._ready if size < 0 else self._ready[:size]
+            self._ready = self._ready[len(content) :]
         else:
-            given = self._read_up_to_size(self._unseen if size < 0 else min(size, self._unseen))
-            self._unseen = self._unseen - len(given) if given else 0
-        if given and 0 <= len(given) < size:
-            return given + self.read(size - len(given))
-        return given
+            content = self._read_up_to_size(self._unseen if size < 0 else min(size, self._unseen))
+            self._unseen = self._unseen - len(content) if content else 0
+        if content and 0 <= len(content) < size:
+            return content + self.read(size - len(content))
+        return content
 
     def _read_next_message(self) -> None:
         head = self._read_up_to_size(8)
@@ -381,16 +372,18 @@ class _GuardedFile:
             self._unseen = length
             return metadata
         body = self._read_up_to_size(length)
-        _refuse_large_unpacked_body(self._name, len(body), (body[at : at + 8] for at in buffers if at >= 0))
+        _refuse_large_unpacked_body(
+            self._name, len(body), (body[position : position + 8] for position in buffers if position >= 0)
+        )
         return metadata + body
 
     def _read_up_to_size(self, size: int) -> bytes:
         """`size` bytes, or all there are."""
-        found = [b""]
+        pieces = [b""]
         while size > 0 and (piece := self._file.read(min(size, _READ))):
-            found.append(piece)
+            pieces.append(piece)
             size -= len(piece)
-        return b"".join(found)
+        return b"".join(pieces)
 
 
 def _refuse_large_unpacked_body(name: str, packed: int, heads: Iterable[bytes]) -> None:
@@ -420,32 +413,36 @@ def _refuse_damaged_file_index(name: str, file: Any) -> None:
             file.seek(offset)
             metadata = file.read(metadata_length)
             start = 8 if metadata[:4] == _CONTINUED else 4
-            claimed, buffers = _read_message_layout(metadata[start:])
-            if claimed > body_length:
+            claim, buffers = _read_message_layout(metadata[start:])
+            if claim > body_length:
                 raise IndexError
             body = offset + metadata_length
             _refuse_large_unpacked_body(
                 name,
                 body_length,
-                (_read_unpacked_size_bytes(file, body + at) for at in buffers if 0 <= at < body_length),
+                (
+                    _read_unpacked_size_bytes(file, body + position)
+                    for position in buffers
+                    if 0 <= position < body_length
+                ),
             )
     except (struct.error, IndexError):
         raise DiscreetError(f"{name} is damaged: its index does not fit what it holds; write it again") from None
 
 
-def _read_unpacked_size_bytes(file: Any, place: int) -> bytes:
-    file.seek(place)
+def _read_unpacked_size_bytes(file: Any, position: int) -> bytes:
+    file.seek(position)
     return bytes(file.read(8))
 
 
 def _read_index_blocks(index: bytes, number: int) -> Iterator[tuple[int, int, int]]:
     """(offset, length of the metadata, length of the body) of each message in a list of the index (Arrow's File.fbs)."""
-    listed = _flatbuffer_subtable_place(index, _target_of_flatbuffer_offset(index, 0), number)
-    if not listed:
+    vector = _flatbuffer_subtable_position(index, _target_of_flatbuffer_offset(index, 0), number)
+    if not vector:
         return
-    (many,) = struct.unpack_from("<I", index, listed)
-    for each in range(min(many, len(index))):
-        yield struct.unpack_from("<qi4xq", index, listed + 4 + 24 * each)
+    (count,) = struct.unpack_from("<I", index, vector)
+    for block in range(min(count, len(index))):
+        yield struct.unpack_from("<qi4xq", index, vector + 4 + 24 * block)
 
 
 def _read_message_layout(metadata: bytes) -> tuple[int, list[int]]:
@@ -457,25 +454,25 @@ def _read_message_layout(metadata: bytes) -> tuple[int, list[int]]:
     )
     if kind not in (_DICTIONARY, _BATCH):
         return length, []
-    batch = _flatbuffer_subtable_place(metadata, message, 2)
+    batch = _flatbuffer_subtable_position(metadata, message, 2)
     if kind == _DICTIONARY and batch:
-        batch = _flatbuffer_subtable_place(metadata, batch, 1)
-    buffers = _flatbuffer_subtable_place(metadata, batch, 2) if batch else 0
-    if not buffers or not _flatbuffer_subtable_place(metadata, batch, 3):  # without compression
+        batch = _flatbuffer_subtable_position(metadata, batch, 1)
+    buffers = _flatbuffer_subtable_position(metadata, batch, 2) if batch else 0
+    if not buffers or not _flatbuffer_subtable_position(metadata, batch, 3):  # without compression
         return length, []
     (number,) = struct.unpack_from("<I", metadata, buffers)
     if number > len(metadata):
         raise IndexError
-    pairs = [struct.unpack_from("<qq", metadata, buffers + 4 + 16 * each) for each in range(number)]
+    pairs = [struct.unpack_from("<qq", metadata, buffers + 4 + 16 * index) for index in range(number)]
     return length, [start for start, size in pairs if size]
 
 
-def _target_of_flatbuffer_offset(data: bytes, place: int) -> int:
+def _target_of_flatbuffer_offset(data: bytes, position: int) -> int:
     """The target of an offset at that place."""
-    return place + int(struct.unpack_from("<I", data, place)[0])
+    return position + int(struct.unpack_from("<I", data, position)[0])
 
 
-def _flatbuffer_field_place(data: bytes, table: int, number: int) -> int:
+def _flatbuffer_field_position(data: bytes, table: int, number: int) -> int:
     """The place of a table's field; 0 if it has none."""
     directory = table - int(struct.unpack_from("<i", data, table)[0])
     if directory < 0:
@@ -488,10 +485,10 @@ def _flatbuffer_field_place(data: bytes, table: int, number: int) -> int:
 
 
 def _read_flatbuffer_field(data: bytes, table: int, number: int, kind: str) -> int:
-    place = _flatbuffer_field_place(data, table, number)
-    return int(struct.unpack_from(kind, data, place)[0]) if place else 0
+    position = _flatbuffer_field_position(data, table, number)
+    return int(struct.unpack_from(kind, data, position)[0]) if position else 0
 
 
-def _flatbuffer_subtable_place(data: bytes, table: int, number: int) -> int:
-    place = _flatbuffer_field_place(data, table, number)
-    return _target_of_flatbuffer_offset(data, place) if place else 0
+def _flatbuffer_subtable_position(data: bytes, table: int, number: int) -> int:
+    position = _flatbuffer_field_position(data, table, number)
+    return _target_of_flatbuffer_offset(data, position) if position else 0

@@ -70,9 +70,8 @@ _WIDTHS = {0: 1, 1: 4, 2: 8, 3: 12, 4: 4, 5: 8}  # of physical types: booleans, 
 _TEXT_TYPE = 6  # the physical type of texts
 _VIEW = 16  # bytes for a text in addition to its own
 _DEEPEST = 32  # nested fields
-_TRUE, _FALSE, _BYTE, _SHORT, _INT, _LONG, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(
-    1, 13
-)  # kinds of fields
+# kinds of fields
+_TRUE, _FALSE, _BYTE, _SHORT, _INT, _LONG, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
 _WIDTHS_WITHOUT_VALUE = {_TRUE: 0, _FALSE: 0, _BYTE: 1, _DOUBLE: 8}  # bytes of fields that are passed over
 _AT_ONCE = 1 << 20  # bytes
 _ALWAYS, _RATIO = 1 << 30, 200  # a packed text may unpack to this many bytes, or to this many times its size
@@ -94,8 +93,8 @@ def has_gzip_ending(path: str | Path) -> bool:
 def partition_keys_in_path(path: str) -> dict[str, str | None]:
     """The partition keys in the names of a file's folders; None for Hive's name of a missing value."""
     pairs = (part.partition("=") for part in Path(path).parts[:-1])
-    found = {unquote(key): unquote(value) for key, equals, value in pairs if key and equals}
-    return {key: None if value == _HIVE_NULL else value for key, value in found.items()}
+    values = {unquote(key): unquote(value) for key, equals, value in pairs if key and equals}
+    return {key: None if value == _HIVE_NULL else value for key, value in values.items()}
 
 
 @contextmanager
@@ -106,16 +105,16 @@ def open_text_unpacked(path: str, name: str) -> Iterator[IO[bytes] | gzip.GzipFi
             yield file
         return
     try:
-        with gzip.open(path, "rb") as packed:
-            yield packed
+        with gzip.open(path, "rb") as stream:
+            yield stream
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise DiscreetError(f"{name} is damaged: it ends early or cannot be unpacked; write it again") from None
 
 
 def read_first_bytes(file: str, name: str) -> bytes:
     """The first bytes of a text, unpacked, with its header."""
-    with open_text_unpacked(file, name) as opened:
-        return opened.read(_HEAD)
+    with open_text_unpacked(file, name) as stream:
+        return stream.read(_HEAD)
 
 
 def begins_with_json_object(head: bytes) -> bool:
@@ -132,18 +131,18 @@ def begins_with_json_object(head: bytes) -> bool:
 def list_input_files(path: str) -> list[str]:
     """The files of an input: a file, those in a folder, or those that a glob names."""
     if os.path.isdir(path):
-        found = sorted(str(file) for file in Path(path).rglob("*") if _is_table_file_refusing_packed_twin(file))
-        if not found:
+        files = sorted(str(file) for file in Path(path).rglob("*") if _is_table_file_refusing_packed_twin(file))
+        if not files:
             raise DiscreetError(f"folder {path} holds no {', '.join(sorted(IN_FOLDERS))} file")
-        return found
+        return files
     if os.path.exists(path):
         if not os.path.isfile(path):
             raise DiscreetError(f"{path} is no ordinary file; give - and pipe it to standard input")
         return [path]
-    found = sorted(glob.glob(path, recursive=True))
-    if not found:
+    files = sorted(glob.glob(path, recursive=True))
+    if not files:
         raise DiscreetError(f"{path} does not exist")
-    return found
+    return files
 
 
 def _is_table_file_refusing_packed_twin(file: Path) -> bool:
@@ -163,39 +162,39 @@ def detect_file_format(path: str, name: str | None = None) -> str:
     The first bytes decide between Parquet, Arrow and text; among texts the ending decides. A text with another ending is JSON lines if its
     first line is an object, else CSV.
     """
-    called = path if name is None else name
+    label = path if name is None else name
     try:
         with open(path, "rb") as file:
             head = file.read(_HEAD)
     except OSError as error:
-        raise DiscreetError(f"{called} cannot be read: {error.strerror}") from None
+        raise DiscreetError(f"{label} cannot be read: {error.strerror}") from None
     if not head:
-        raise DiscreetError(f"{called} is empty")
+        raise DiscreetError(f"{label} is empty")
     if head.startswith(_GZIP) and has_gzip_ending(path):
-        head = read_first_bytes(path, called)
+        head = read_first_bytes(path, label)
         if MAGIC.get(head[:4]) is not None:
-            raise DiscreetError(f"{called} is a packed {MAGIC[head[:4]]} file; unpack it (it may be compressed inside)")
+            raise DiscreetError(f"{label} is a packed {MAGIC[head[:4]]} file; unpack it (it may be compressed inside)")
         if not head:
-            raise DiscreetError(f"{called} is empty")
+            raise DiscreetError(f"{label} is empty")
     if head.startswith(_PACKED):
         raise DiscreetError(
-            f"{called} is packed; unpack it first (texts may be packed by gzip and called .csv.gz, .tsv.gz, .jsonl.gz or .ndjson.gz; Parquet "
+            f"{label} is packed; unpack it first (texts may be packed by gzip and called .csv.gz, .tsv.gz, .jsonl.gz or .ndjson.gz; Parquet "
             "and Arrow files may be compressed inside)"
         )
     if head.startswith(_SQLITE):
         raise DiscreetError(
-            f"{called} is a database; write a table of it first (of the samples of a collection with: discreet export)"
+            f"{label} is a database; write a table of it first (of the samples of a collection with: discreet export)"
         )
-    suffix, found = table_ending_without_gz(path), MAGIC.get(head[:4])
-    if found is None:
+    suffix, kind = table_ending_without_gz(path), MAGIC.get(head[:4])
+    if kind is None:
         declared = READ.get(suffix, "text")
         if declared not in (*TEXTS.values(), "text"):
-            raise DiscreetError(f"{called} is called {declared} but holds text")
+            raise DiscreetError(f"{label} is called {declared} but holds text")
         return TEXTS.get(suffix) or ("json lines" if begins_with_json_object(head) else "csv")
-    declared = READ.get(suffix, found)
-    if declared != found and not {declared, found} <= {"arrow", "arrow stream"}:
-        raise DiscreetError(f"{called} is called {declared} but holds {found}")
-    return found
+    declared = READ.get(suffix, kind)
+    if declared != kind and not {declared, kind} <= {"arrow", "arrow stream"}:
+        raise DiscreetError(f"{label} is called {declared} but holds {kind}")
+    return kind
 
 
 def choose_output_format(path: str, declared: str | None = None) -> str:
@@ -243,10 +242,10 @@ class ParquetFile:
             open(self.path, "rb") as file,
         ):
             for group in self._groups:
-                found = (chunk[3] for chunk in group.get(1, []))
+                chunks = (chunk[3] for chunk in group.get(1, []))
                 yield [
                     self._read_column_chunk_layout(file, chunk, group.get(3, 0))
-                    for chunk in found
+                    for chunk in chunks
                     if columns is None or chunk[3][0].decode() in columns
                 ]
 
@@ -255,10 +254,10 @@ class ParquetFile:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        coded = {
+        coded_columns = {
             chunk.column for group in self.iterate_column_chunk_layouts(columns) for chunk in group if chunk.dictionary
         }
-        texts = [name for name in columns if name in coded]
+        texts = [name for name in columns if name in coded_columns]
         with translating_read_errors(self.name, "is damaged", pa.ArrowException):
             file = pq.ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 20, read_dictionary=texts)
             rows = file.iter_batches(batch_size=_ROWS, columns=list(columns))
@@ -283,16 +282,16 @@ class ParquetFile:
 
     def _read_column_chunk_layout(self, file: Any, chunk: Any, rows: int) -> ColumnChunk:
         column, kind, start = chunk[3][0].decode(), chunk[1], chunk[9]
-        coded = chunk.get(11) or 0
+        dictionary_start = chunk.get(11) or 0
         without_values = start == 0 and rows == 0 and chunk[5] == 0  # Arrow then writes the dictionary alone
-        if coded > 0 and (coded < start or without_values):
-            start = coded
+        if dictionary_start > 0 and (dictionary_start < start or without_values):
+            start = dictionary_start
         values = page_bytes = largest = 0
-        place, end = start, start + chunk[7]
-        while place < end:
-            header, packed, unpacked, many = _read_parquet_page_header(file, place)
-            place += header + packed
-            values += many
+        position, end = start, start + chunk[7]
+        while position < end:
+            header, packed, unpacked, count = _read_parquet_page_header(file, position)
+            position += header + packed
+            values += count
             page_bytes += unpacked
             largest = max(largest, unpacked)
         if largest > _LARGEST_PAGE and chunk[4]:  # packed
@@ -301,7 +300,7 @@ class ParquetFile:
             )
         unpacked = max(values, rows) * _WIDTHS.get(kind, _VIEW) + (0 if kind in _WIDTHS else page_bytes)
         nested = len(chunk[3]) > 1
-        return ColumnChunk(column, unpacked, nested, bool(coded) and kind == _TEXT_TYPE and not nested)
+        return ColumnChunk(column, unpacked, nested, bool(dictionary_start) and kind == _TEXT_TYPE and not nested)
 
     @contextmanager
     def _translating_damage_errors(self, why: str) -> Iterator[None]:
@@ -312,98 +311,98 @@ class ParquetFile:
             raise DiscreetError(f"{self.name} is damaged: {why}; write it again") from None
 
 
-def _read_parquet_page_header(file: Any, place: int) -> tuple[int, int, int, int]:
+def _read_parquet_page_header(file: Any, position: int) -> tuple[int, int, int, int]:
     """(length of its header, packed bytes, unpacked bytes, values) of the page at that place."""
     length = _PAGE_HEADER
     while True:
-        file.seek(place if place >= 0 else 1 << 62)
+        file.seek(position if position >= 0 else 1 << 62)
         head = file.read(length)
         try:
-            fields, used = _read_thrift_struct(head, 0)
+            fields, header_length = _read_thrift_struct(head, 0)
             break
         except IndexError:
             if len(head) < length or length >= _LARGEST_PAGE_HEADER:
                 raise
             length *= 8
     unpacked, packed = fields[2], fields[3]
-    many = fields.get(5, fields.get(8, {})).get(1, 0)
-    if min(unpacked, packed, many) < 0:
+    count = fields.get(5, fields.get(8, {})).get(1, 0)
+    if min(unpacked, packed, count) < 0:
         raise IndexError
-    return used, packed, unpacked, many
+    return header_length, packed, unpacked, count
 
 
 def _iterate_column_names_of_schema(schema: list[dict[int, Any]]) -> Iterator[str]:
     """The names of the columns: the children of the first element of a schema, which is stored depth first."""
-    waiting = [schema[0].get(5, 0)]  # remaining children at each level
+    remaining = [schema[0].get(5, 0)]  # remaining children at each level
     for element in schema[1:]:
-        while waiting and waiting[-1] <= 0:
-            waiting.pop()
-        if not waiting:
+        while remaining and remaining[-1] <= 0:
+            remaining.pop()
+        if not remaining:
             raise IndexError
-        if len(waiting) == 1:
+        if len(remaining) == 1:
             yield element[4].decode()
-        waiting[-1] -= 1
+        remaining[-1] -= 1
         if element.get(5, 0) > 0:
-            waiting.append(element[5])
+            remaining.append(element[5])
 
 
-def _read_thrift_varint(data: bytes, place: int) -> tuple[int, int]:
+def _read_thrift_varint(data: bytes, position: int) -> tuple[int, int]:
     """(an unsigned number, its end)."""
     value = shift = 0
     while shift < 70:
-        byte = data[place]
-        place += 1
+        byte = data[position]
+        position += 1
         value |= (byte & 127) << shift
         if byte < 128:
-            return value, place
+            return value, position
         shift += 7
     raise IndexError
 
 
-def _read_thrift_struct(data: bytes, place: int, depth: int = 0) -> tuple[dict[int, Any], int]:
+def _read_thrift_struct(data: bytes, position: int, depth: int = 0) -> tuple[dict[int, Any], int]:
     """(the fields of a struct by their numbers in parquet.thrift, its end)."""
-    found: dict[int, Any] = {}
+    fields: dict[int, Any] = {}
     number = 0
-    while head := data[place]:
-        place += 1
+    while head := data[position]:
+        position += 1
         if head >> 4:
             number += head >> 4
         else:
-            number, place = _read_thrift_value(data, place, _SHORT, depth)
-        found[number], place = _read_thrift_value(data, place, head & 15, depth)
-    return found, place + 1
+            number, position = _read_thrift_value(data, position, _SHORT, depth)
+        fields[number], position = _read_thrift_value(data, position, head & 15, depth)
+    return fields, position + 1
 
 
-def _read_thrift_value(data: bytes, place: int, kind: int, depth: int) -> tuple[Any, int]:
+def _read_thrift_value(data: bytes, position: int, kind: int, depth: int) -> tuple[Any, int]:
     """(a whole number, bytes, a list or a struct, its end); None in place of truth values, single bytes and floats."""
     if _SHORT <= kind <= _LONG:
-        value, place = _read_thrift_varint(data, place)
-        return (value >> 1) ^ -(value & 1), place
+        value, position = _read_thrift_varint(data, position)
+        return (value >> 1) ^ -(value & 1), position
     if kind == _BINARY:
-        length, place = _read_thrift_varint(data, place)
-        if place + length > len(data):
+        length, position = _read_thrift_varint(data, position)
+        if position + length > len(data):
             raise IndexError
-        return data[place : place + length], place + length
+        return data[position : position + length], position + length
     if kind in _WIDTHS_WITHOUT_VALUE:
-        return None, place + _WIDTHS_WITHOUT_VALUE[kind]
+        return None, position + _WIDTHS_WITHOUT_VALUE[kind]
     if depth == _DEEPEST:
         raise IndexError
     if kind == _STRUCT:
-        return _read_thrift_struct(data, place, depth + 1)
+        return _read_thrift_struct(data, position, depth + 1)
     if kind not in (_LIST, _SET):
         raise IndexError  # Parquet has no maps
-    head = data[place]
-    size, place = (head >> 4, place + 1) if head < 0xF0 else _read_thrift_varint(data, place + 1)
-    inner = head & 15
-    if inner in (_TRUE, _FALSE):
-        return None, place + size  # a byte each
+    head = data[position]
+    size, position = (head >> 4, position + 1) if head < 0xF0 else _read_thrift_varint(data, position + 1)
+    item_kind = head & 15
+    if item_kind in (_TRUE, _FALSE):
+        return None, position + size  # a byte each
     values = []
     for _ in range(size):
-        value, place = _read_thrift_value(data, place, inner, depth + 1)
+        value, position = _read_thrift_value(data, position, item_kind, depth + 1)
         values.append(value)
-        if place > len(data):
+        if position > len(data):
             raise IndexError
-    return values, place
+    return values, position
 
 
 class ScratchBlock(NamedTuple):
@@ -428,36 +427,36 @@ class ScratchFile:
         """Append arrays."""
         block = ScratchBlock(self._end, tuple((array.dtype, array.size) for array in arrays))
         for array in arrays:
-            left = memoryview(np.ascontiguousarray(array).view(np.uint8).data) if array.size else memoryview(b"")
-            while left:
+            view = memoryview(np.ascontiguousarray(array).view(np.uint8).data) if array.size else memoryview(b"")
+            while view:
                 try:
-                    written = self._write_bytes_at_offset(left, self._end)
+                    count = self._write_bytes_at_offset(view, self._end)
                 except OSError as error:
                     raise DiscreetError(
                         f"records larger than memory could not be put into {self._folder}: {error.strerror}; give a larger memory "
                         "budget (--memory), or a folder on a larger disk (--scratch)"
                     ) from None
-                self._end += written
-                left = left[written:]
+                self._end += count
+                view = view[count:]
         return block
 
     def read_arrays(self, block: ScratchBlock) -> list[NDArray[Any]]:
         """The arrays of a block."""
-        offset, found = block.offset, []
+        offset, arrays = block.offset, []
         for kind, size in block.kinds:
             array = np.empty(size, dtype=kind)
-            left = memoryview(array.view(np.uint8).data) if size else memoryview(b"")
-            while left:
+            view = memoryview(array.view(np.uint8).data) if size else memoryview(b"")
+            while view:
                 try:
-                    got = self._fill_buffer_from_offset(left, offset)
+                    count = self._fill_buffer_from_offset(view, offset)
                 except OSError as error:
                     raise DiscreetError(f"records put into {self._folder} cannot be read: {error.strerror}") from None
-                if not got:
+                if not count:
                     raise DiscreetError(f"records put into {self._folder} are gone; is its disk failing?")
-                offset += got
-                left = left[got:]
-            found.append(array)
-        return found
+                offset += count
+                view = view[count:]
+            arrays.append(array)
+        return arrays
 
     def _write_bytes_at_offset(self, content: memoryview, offset: int) -> int:
         """Write at a place; return how many bytes were written."""
@@ -468,15 +467,15 @@ class ScratchFile:
             os.lseek(handle, offset, os.SEEK_SET)
             return os.write(handle, content)
 
-    def _fill_buffer_from_offset(self, room: memoryview, offset: int) -> int:
+    def _fill_buffer_from_offset(self, buffer: memoryview, offset: int) -> int:
         """Read at a place; return how many bytes were read."""
         handle = self._file.fileno()
         if hasattr(os, "preadv"):
-            return os.preadv(handle, [room], offset)
+            return os.preadv(handle, [buffer], offset)
         with self._seeking:
             os.lseek(handle, offset, os.SEEK_SET)
-            content = os.read(handle, len(room))
-        room[: len(content)] = content
+            content = os.read(handle, len(buffer))
+        buffer[: len(content)] = content
         return len(content)
 
     def close(self) -> None:
@@ -489,12 +488,12 @@ def using_path_of_unpacked_text(path: str, name: str, folder: Path | None) -> It
     if not has_gzip_ending(path):
         yield path
         return
-    most = max(_ALWAYS, _RATIO * os.path.getsize(path))
+    limit = max(_ALWAYS, _RATIO * os.path.getsize(path))
     with (
-        open_text_unpacked(path, name) as packed,
-        using_path_of_spooled_stream(packed, folder, name, most=most) as unpacked,
+        open_text_unpacked(path, name) as stream,
+        using_path_of_spooled_stream(stream, folder, name, most=limit) as unpacked_path,
     ):
-        yield unpacked
+        yield unpacked_path
 
 
 @contextmanager
@@ -505,13 +504,13 @@ def using_path_of_spooled_stream(
 
     `most`: the bytes beyond which a packed file is an error.
     """
-    found = _scratch_folder_or_default(folder)
-    remove_stale_scratch_folders(found)
-    with _open_unnamed_file(found) as file:
-        written = 0
+    scratch_folder = _scratch_folder_or_default(folder)
+    remove_stale_scratch_folders(scratch_folder)
+    with _open_unnamed_file(scratch_folder) as file:
+        size = 0
         while piece := stream.read(_AT_ONCE):
-            written += len(piece)
-            if most is not None and written > most:
+            size += len(piece)
+            if most is not None and size > most:
                 raise DiscreetError(f"{name} would unpack to more than {most:,} bytes; unpack it yourself")
             try:
                 file.write(piece)
@@ -520,8 +519,8 @@ def using_path_of_spooled_stream(
                 raise DiscreetError(
                     f"{name} could not be put on disk: {error.strerror}; say where (--scratch)"
                 ) from None
-        own = f"/proc/self/fd/{file.fileno()}"
-        yield own if os.path.exists(own) else f"/dev/fd/{file.fileno()}"
+        path = f"/proc/self/fd/{file.fileno()}"
+        yield path if os.path.exists(path) else f"/dev/fd/{file.fileno()}"
 
 
 def remove_stale_scratch_folders(folder: Path) -> None:
@@ -537,9 +536,9 @@ def _is_stale_scratch_folder(entry: "os.DirEntry[str]") -> bool:
         return False
     if not entry.is_dir(follow_symlinks=False) or entry.stat(follow_symlinks=False).st_uid != os.getuid():
         return False
-    held = [Path(entry.path), *Path(entry.path).rglob("*")]
-    ours = all(path.is_dir() or path.name == "input" or path.name.isdigit() for path in held)
-    return ours and all(time.time() - path.stat().st_mtime > _STALE for path in held)
+    paths = [Path(entry.path), *Path(entry.path).rglob("*")]
+    is_ours = all(path.is_dir() or path.name == "input" or path.name.isdigit() for path in paths)
+    return is_ours and all(time.time() - path.stat().st_mtime > _STALE for path in paths)
 
 
 def _scratch_folder_or_default(folder: Path | None) -> Path:

@@ -39,7 +39,7 @@ from discreet.tables._sources._files import (
 )
 from discreet.tables._sources._source import (
     FileColumns,
-    FramesWanted,
+    FrameRequest,
     InputFile,
     ParquetSource,
     ScannedSource,
@@ -81,8 +81,8 @@ def _arrow_batch_source(
 ) -> Source:
     """Arrow record batches, checked as they come."""
 
-    def read_frames(wanted: FramesWanted) -> Iterator[pl.DataFrame]:
-        return (frame for batch in batches for frame in check_and_split_batch(name, batch, wanted.columns))
+    def read_frames(request: FrameRequest) -> Iterator[pl.DataFrame]:
+        return (frame for batch in batches for frame in check_and_split_batch(name, batch, request.columns))
 
     return StreamSource(name, polars_schema_of_arrow(schema, name), read_frames, rows=rows, metadata=[schema.metadata])
 
@@ -106,27 +106,27 @@ def file_source(path: str, *, name: str | None = None, folder: Path | None = Non
     refuse_polars_after_fork()
     files = list_input_files(path)
     kinds = {detect_file_format(file, name) for file in files}
-    called = path if name is None else name
+    label = path if name is None else name
     if len(kinds) > 1:
         raise DiscreetError(
-            f"{called} mixes {' and '.join(sorted(kinds))} files; name those of one kind, for example by a glob"
+            f"{label} mixes {' and '.join(sorted(kinds))} files; name those of one kind, for example by a glob"
         )
     if kinds != {"json lines"}:
         _refuse_file_names_that_are_not_utf_8(files)
     match kinds.pop():
         case "parquet":
-            return ParquetSource(called, files)
+            return ParquetSource(label, files)
         case "csv" | "tsv" | "json lines" as kind:
             from discreet.tables._sources._text_files import text_files_source
 
-            return text_files_source(kind, called, files, folder)
+            return text_files_source(kind, label, files, folder)
         case "arrow":
-            return _arrow_file_source(called, [ArrowFile(file, called if len(files) == 1 else file) for file in files])
+            return _arrow_file_source(label, [ArrowFile(file, label if len(files) == 1 else file) for file in files])
     if len(files) > 1:
-        raise DiscreetError(f"{called} holds {len(files)} Arrow streams; join them, or write Arrow files or Parquet")
-    with translating_arrow_errors(called, "cannot be read"):
+        raise DiscreetError(f"{label} holds {len(files)} Arrow streams; join them, or write Arrow files or Parquet")
+    with translating_arrow_errors(label, "cannot be read"):
         file = pa.OSFile(files[0])
-    return _arrow_stream_source(called, file)
+    return _arrow_stream_source(label, file)
 
 
 def _refuse_file_names_that_are_not_utf_8(files: Sequence[str]) -> None:
@@ -145,17 +145,17 @@ def _arrow_file_source(name: str, files: Sequence[ArrowFile]) -> Source:
     inputs = [InputFile(file.path, file.name, polars_schema_of_arrow(file.schema, file.name)) for file in files]
     columns = FileColumns(name, inputs)
 
-    def read_frames(wanted: FramesWanted) -> Iterator[pl.DataFrame]:
-        used = (
-            [each for each, kind in columns.schema.items() if kind != pl.Unknown]
-            if wanted.columns is None
-            else list(wanted.columns)
+    def read_frames(request: FrameRequest) -> Iterator[pl.DataFrame]:
+        names = (
+            [column for column, kind in columns.schema.items() if kind != pl.Unknown]
+            if request.columns is None
+            else list(request.columns)
         )
-        columns.refuse_mismatched_columns(used, wanted.numbers)
-        for file, given in zip(files, inputs, strict=True):
+        columns.refuse_mismatched_columns(names, request.numbers)
+        for file, input_file in zip(files, inputs, strict=True):
             for batch in file:
-                for frame in check_and_split_batch(name, batch, given.columns_to_read(used)):
-                    yield columns.cast_frame_to_common_types(frame, given, used)
+                for frame in check_and_split_batch(name, batch, input_file.columns_to_read(names)):
+                    yield columns.cast_frame_to_common_types(frame, input_file, names)
 
     metadata = [file.schema.metadata for file in files]
     return StreamSource(name, columns.schema, read_frames, untyped=columns.keys, metadata=metadata)
@@ -173,10 +173,33 @@ def is_among_inputs(path: str, other: str) -> bool:
     if os.path.isdir(path) and Path(path).resolve() in Path(other).resolve().parents:
         return True
     for absolute in (os.path.abspath, os.path.realpath):  # a folder may have a second name, which is a link
-        patterns = {absolute(path), absolute(path.replace("**/", ""))}  # ** may stand for no folder
-        if any(fnmatch.fnmatch(absolute(other), pattern) for pattern in patterns):
+        if _matches_glob(Path(absolute(other)).parts, Path(absolute(path)).parts):
             return True
     return any(os.path.exists(other) and os.path.samefile(file, other) for file in list_input_files(path))
+
+
+def _matches_glob(names: Sequence[str], patterns: Sequence[str]) -> bool:
+    """Whether a path matches a glob, both given by their parts. ** stands for any number of folders, none included.
+
+    Hidden names match too, although `glob` leaves most of them out.
+    """
+    ends = {0}  # numbers of first names that the patterns so far match
+    for pattern in patterns:
+        if pattern == "**":
+            ends = {end for first in ends for end in range(first, len(names) + 1)}
+        else:
+            ends = {end + 1 for end in ends if end < len(names) and fnmatch.fnmatch(names[end], pattern)}
+    return len(names) in ends
+
+
+def file_in_both_inputs(path: str, other: str) -> str | None:
+    """A file that `file_source` reads from both inputs, under its name in the first; None if there is none."""
+    identities = {(status.st_dev, status.st_ino) for status in map(os.stat, list_input_files(other))}
+    for file in list_input_files(path):
+        status = os.stat(file)
+        if (status.st_dev, status.st_ino) in identities:
+            return file
+    return None
 
 
 @contextmanager

@@ -51,7 +51,7 @@ ROOM = 1 << 26  # bytes for polars to unpack at a time
 _SPARK = b"org.apache.spark.sql.parquet.row.metadata"
 _BATCH = 1 << 19  # rows
 _SCANS = 64  # scans at a time: polars has a thread for each
-_TEXT_KINDS = (pl.String, pl.Categorical, pl.Enum)
+TEXT_KINDS = (pl.String, pl.Categorical, pl.Enum)
 _TIMES = (pl.Datetime("ms"), pl.Datetime("us"))  # without a time zone
 _WIDE = (pl.UInt64, pl.Int128)
 
@@ -68,7 +68,7 @@ _READER_MESSAGES = {  # messages of polars, and ours
 Prepare = Callable[[Any], Any]
 
 
-class FramesWanted(NamedTuple):
+class FrameRequest(NamedTuple):
     """Which frames a source is asked for: see `Source.read_prepared_frames`."""
 
     columns: Sequence[str] | None
@@ -106,7 +106,7 @@ class Source(abc.ABC):
         self.name, self.schema, self.rows = name, schema, rows
         self.untyped_columns, self.is_untyped, self.is_guarded = untyped, untyped is True, guarded
         self.agreement = _agreement_common_to_files(name, metadata) if agreement is None else agreement
-        self.numbered = any(NUMBERED in (each or {}) for each in metadata)
+        self.numbered = any(NUMBERED in (entry or {}) for entry in metadata)
 
     def read_prepared_frames(
         self,
@@ -123,10 +123,10 @@ class Source(abc.ABC):
         any, or several; a value that cannot be a name is an error if the format can tell (JSON). `numbers`: columns that may hold integers
         in one file and floats in another.
         """
-        return self._read_frames(prepare, FramesWanted(columns, room, client, numbers))
+        return self._read_frames(prepare, FrameRequest(columns, room, client, numbers))
 
     @abc.abstractmethod
-    def _read_frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
+    def _read_frames(self, prepare: Prepare, request: FrameRequest) -> Iterator[pl.DataFrame]:
         """The frames that were asked for."""
 
     @abc.abstractmethod
@@ -183,19 +183,19 @@ class FileColumns:
                 continue
             first = next(file for file in self.files if file.column_type(column) is not None)
             for file in self.files:
-                here, there = file.column_type(column), first.column_type(column)
-                if here is None:
+                kind, first_kind = file.column_type(column), first.column_type(column)
+                if kind is None:
                     raise DiscreetError(
                         f"{file.name} has no column {column!r}, and {first.name} has one; add it there, or name files that have it: "
                         f"it has {', '.join(map(repr, file.kinds))}"
                     )
-                kinds = [known for known in (there, here) if known != pl.Null]
+                kinds = [column_kind for column_kind in (first_kind, kind) if column_kind != pl.Null]
                 if common_column_type(kinds, numbers=column in numbers) is None:
                     raise DiscreetError(
-                        f"{file.name}: column {column!r} holds {here} values, but {there} values in {first.name}; write it in one way in "
-                        "all files"
+                        f"{file.name}: column {column!r} holds {kind} values, but {first_kind} values in {first.name}; write it in one way "
+                        "in all files"
                     )
-                if there == pl.Null:
+                if first_kind == pl.Null:
                     first = file
 
     def cast_frame_to_common_types(self, frame: Any, file: InputFile, columns: Sequence[str]) -> Any:
@@ -225,9 +225,9 @@ class FileColumns:
         kinds = [kind for file in self.files if (kind := file.column_type(column)) is not None]
         if column not in self._drifting:
             return kinds[0]
-        found = common_column_type([kind for kind in kinds if kind != pl.Null], numbers=numbers)
-        if found is not None:
-            return found
+        common = common_column_type([kind for kind in kinds if kind != pl.Null], numbers=numbers)
+        if common is not None:
+            return common
         return next(
             (kind for kind in kinds if kind.is_integer()), kinds[0]
         )  # of numbers: `refuse_mismatched_columns` names the file with floats
@@ -244,23 +244,23 @@ def common_column_type(kinds: Sequence[Any], *, numbers: bool) -> Any:
         return kinds[0]
     if all(kind.is_integer() for kind in kinds):
         return pl.Int128() if any(kind in _WIDE for kind in kinds) else pl.Int64()
-    if all(kind in _TEXT_KINDS for kind in kinds):
+    if all(kind in TEXT_KINDS for kind in kinds):
         return pl.String()
     if numbers and all(kind.is_integer() or kind.is_float() for kind in kinds):
         return pl.Float64()
     if all(kind == pl.Date or kind in _TIMES for kind in kinds):
         return pl.Datetime("us")
     if all(isinstance(kind, pl.List) for kind in kinds):
-        inner = common_column_type([kind.inner for kind in kinds if kind.inner != pl.Null], numbers=numbers)
-        return None if inner is None else pl.List(inner)
+        item_kind = common_column_type([kind.inner for kind in kinds if kind.inner != pl.Null], numbers=numbers)
+        return None if item_kind is None else pl.List(item_kind)
     return None
 
 
-def columns_as_text(schema: Iterable[str], wanted: Iterable[str], *, untyped: bool) -> str:
+def columns_as_text(schema: Iterable[str], names: Iterable[str], *, untyped: bool) -> str:
     """The columns of a table, for a message. A text table without any that is wanted may begin with a record, which is not shown."""
     titles = list(schema)
-    known = {part for title in titles for part in re.split('[,;|\t"]', title)}  # the separator may be another one
-    if untyped and (known.isdisjoint(wanted) or any("\r" in title for title in titles)):  # which ends lines elsewhere
+    words = {part for title in titles for part in re.split('[,;|\t"]', title)}  # the separator may be another one
+    if untyped and (words.isdisjoint(names) or any("\r" in title for title in titles)):  # which ends lines elsewhere
         return (
             f"its first line has {len(titles)} other names, or is a record, and is not shown: a text table begins with the names of its "
             "columns"
@@ -284,28 +284,28 @@ class _ScanningSource(Source):
     def _iterate_scans(self, columns: Sequence[str] | None) -> Iterator[pl.LazyFrame]:
         """The scans of which the rows are made, in order."""
 
-    def _read_frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
-        scans = list(self._iterate_scans(wanted.columns))
+    def _read_frames(self, prepare: Prepare, request: FrameRequest) -> Iterator[pl.DataFrame]:
+        scans = list(self._iterate_scans(request.columns))
         with translating_polars_errors(self.name):
-            parts = [prepare(pl.concat(scans[first : first + _SCANS])) for first in range(0, len(scans), _SCANS)]
-        first, *others = parts
+            parts = [prepare(pl.concat(scans[head : head + _SCANS])) for head in range(0, len(scans), _SCANS)]
+        head, *tail = parts
         return itertools.chain(
-            start_collecting_scan_in_batches(self.name, first),
-            *(_collect_scan_in_batches(self.name, part) for part in others),
+            start_collecting_scan_in_batches(self.name, head),
+            *(_collect_scan_in_batches(self.name, part) for part in tail),
         )
 
     def _distinct_values(self, prepare: Prepare, columns: Sequence[str] | None, column: str, number: int) -> list[Any]:
         """The first `number` distinct values of a column."""
-        found: dict[Any, None] = {}
+        values: dict[Any, None] = {}
         with translating_polars_errors(self.name):
             for scan in self._iterate_scans(columns):
-                few: pl.DataFrame = (
+                rows: pl.DataFrame = (
                     prepare(scan).select(column_expression(column)).unique(maintain_order=True).head(number).collect()
                 )
-                found.update(dict.fromkeys(few.to_series().to_list()))
-                if len(found) >= number:
+                values.update(dict.fromkeys(rows.to_series().to_list()))
+                if len(values) >= number:
                     break
-        return list(found)[:number]
+        return list(values)[:number]
 
 
 class ScannedSource(_ScanningSource):
@@ -351,23 +351,23 @@ class FilesSource(_ScanningSource):
         self.columns, self._scan = columns, scan
         self._used: Sequence[str] | None = None
 
-    def _read_frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
-        self._used = wanted.columns
+    def _read_frames(self, prepare: Prepare, request: FrameRequest) -> Iterator[pl.DataFrame]:
+        self._used = request.columns
         self.columns.refuse_mismatched_columns(
-            self.schema if wanted.columns is None else wanted.columns, wanted.numbers
+            self.schema if request.columns is None else request.columns, request.numbers
         )
-        return super()._read_frames(prepare, wanted)
+        return super()._read_frames(prepare, request)
 
     def example_values(self, prepare: Prepare, column: str, number: int) -> list[Any]:
         return self._distinct_values(prepare, self._used, column, number)
 
     def _iterate_scans(self, columns: Sequence[str] | None) -> Iterator[pl.LazyFrame]:
         """A scan of all files, or of those of each shape."""
-        wanted = list(self.schema) if columns is None else list(columns)
+        names = list(self.schema) if columns is None else list(columns)
         with translating_polars_errors(self.name):
-            for files in self.columns.group_files_to_scan_together(wanted):
+            for files in self.columns.group_files_to_scan_together(names):
                 yield self.columns.cast_frame_to_common_types(
-                    self._scan([file.path for file in files]), files[0], wanted
+                    self._scan([file.path for file in files]), files[0], names
                 )
 
 
@@ -388,14 +388,14 @@ class ParquetSource(FilesSource):
             metadata=[file.metadata for file in self._files],
         )
 
-    def _read_frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
-        columns = list(self.schema) if wanted.columns is None else list(wanted.columns)
-        self.columns.refuse_mismatched_columns(columns, wanted.numbers)
+    def _read_frames(self, prepare: Prepare, request: FrameRequest) -> Iterator[pl.DataFrame]:
+        columns = list(self.schema) if request.columns is None else list(request.columns)
+        self.columns.refuse_mismatched_columns(columns, request.numbers)
         sizes = [chunks for file in self._files for chunks in file.iterate_column_chunk_layouts(columns)]
-        if max((sum(chunk.unpacked for chunk in chunks) for chunks in sizes), default=0) <= wanted.room:
-            return super()._read_frames(prepare, wanted._replace(columns=columns))
+        if max((sum(chunk.unpacked for chunk in chunks) for chunks in sizes), default=0) <= request.room:
+            return super()._read_frames(prepare, request._replace(columns=columns))
         for chunk in (chunk for chunks in sizes for chunk in chunks):
-            if chunk.nested and chunk.unpacked > max(wanted.room, ROOM):
+            if chunk.nested and chunk.unpacked > max(request.room, ROOM):
                 raise DiscreetError(
                     f"{self.name}: a row group of column {chunk.column!r} would unpack to {chunk.unpacked:,} bytes of lists; write the "
                     "file with smaller row groups, or give more memory"
@@ -405,35 +405,35 @@ class ParquetSource(FilesSource):
 
     def _read_frames_in_slices(self, prepare: Prepare, columns: list[str]) -> Iterator[pl.DataFrame]:
         for reader, file in zip(self._files, self.columns.files, strict=True):
-            own = file.columns_to_read(columns)
-            for batch in reader.read_batches(own):
-                for frame in check_and_split_batch(self.name, batch, own):
+            own_columns = file.columns_to_read(columns)
+            for batch in reader.read_batches(own_columns):
+                for frame in check_and_split_batch(self.name, batch, own_columns):
                     with translating_polars_errors(self.name):
-                        prepared = prepare(self.columns.cast_frame_to_common_types(frame, file, columns))
-                    yield prepared
+                        rows = prepare(self.columns.cast_frame_to_common_types(frame, file, columns))
+                    yield rows
 
 
 class StreamSource(Source):
     """Frames that come one after the other, perhaps only once."""
 
     def __init__(
-        self, name: str, schema: pl.Schema, given: Callable[[FramesWanted], Iterator[pl.DataFrame]], **terms: Any
+        self, name: str, schema: pl.Schema, read_frames: Callable[[FrameRequest], Iterator[pl.DataFrame]], **terms: Any
     ) -> None:
-        """`given`: a function that gives the frames; `terms`: as in `Source`."""
+        """`read_frames`: a function that gives the frames; `terms`: as in `Source`."""
         super().__init__(name, schema, **terms)
-        self._given, self._last = given, pl.DataFrame()
+        self._given, self._last = read_frames, pl.DataFrame()
 
-    def _read_frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
-        for frame in _iterate_frames_translating_errors(self.name, self._given(wanted)):
+    def _read_frames(self, prepare: Prepare, request: FrameRequest) -> Iterator[pl.DataFrame]:
+        for frame in _iterate_frames_translating_errors(self.name, self._given(request)):
             self._last = frame
             with translating_polars_errors(self.name):
-                prepared = prepare(frame)
-            yield prepared
+                rows = prepare(frame)
+            yield rows
 
     def example_values(self, prepare: Prepare, column: str, number: int) -> list[Any]:
         with translating_polars_errors(self.name):
-            found: pl.DataFrame = prepare(self._last)
-        return distinct_values(found, column, number)
+            rows: pl.DataFrame = prepare(self._last)
+        return distinct_values(rows, column, number)
 
 
 def start_collecting_scan_in_batches(name: str, rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
@@ -470,9 +470,9 @@ def translating_polars_errors(name: str) -> Iterator[None]:
         ) from None
     except pl.exceptions.PolarsError as error:
         text = str(error).lower()
-        told = next((ours for theirs, ours in _READER_MESSAGES.items() if theirs in text), None)
+        explanation = next((ours for theirs, ours in _READER_MESSAGES.items() if theirs in text), None)
         raise DiscreetError(
-            f"{name}: {told or f'it is damaged, or not what it seems to be ({type(error).__name__})'}"
+            f"{name}: {explanation or f'it is damaged, or not what it seems to be ({type(error).__name__})'}"
         ) from None
     except OSError as error:
         raise DiscreetError(f"{name} cannot be read: {error.strerror or type(error).__name__}") from None
@@ -490,14 +490,14 @@ def distinct_values(frame: pl.DataFrame, column: str, number: int) -> list[Any]:
 
 def check_and_split_batch(name: str, batch: pa.RecordBatch, columns: Sequence[str] | None) -> Iterator[pl.DataFrame]:
     """An Arrow batch, checked in full, as frames."""
-    found = check_batch(batch, name, columns)
+    subset = check_batch(batch, name, columns)
     with translating_arrow_errors(name, "cannot be read"), translating_polars_errors(name):
-        yield from split_batch_into_frames(found)
+        yield from split_batch_into_frames(subset)
 
 
-def _agreement_common_to_files(name: str, carried: Iterable[Any]) -> str | None:
+def _agreement_common_to_files(name: str, all_metadata: Iterable[Any]) -> str | None:
     """The agreement in the metadata of files, if all carry the same one."""
-    texts = {_agreement_in_metadata(metadata or {}) for metadata in carried}
+    texts = {_agreement_in_metadata(metadata or {}) for metadata in all_metadata}
     if len(texts) > 1:
         raise DiscreetError(f"{name}: its files were released under different agreements; name those of one")
     return texts.pop() if texts else None
@@ -505,10 +505,10 @@ def _agreement_common_to_files(name: str, carried: Iterable[Any]) -> str | None:
 
 def _agreement_in_metadata(metadata: Any) -> str | None:
     """An agreement in the metadata of a schema, where we or Spark put it."""
-    found = metadata.get(METADATA)
+    content = metadata.get(METADATA)
     try:
-        if found is not None:
-            return str(found.decode())
+        if content is not None:
+            return str(content.decode())
         fields = json.loads(metadata.get(_SPARK, b"{}")).get("fields", [])
         return next(
             (field["metadata"][METADATA.decode()] for field in fields if METADATA.decode() in field["metadata"]), None

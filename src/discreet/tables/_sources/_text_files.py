@@ -42,7 +42,7 @@ from discreet.tables._sources._files import (
 from discreet.tables._sources._source import (
     FileColumns,
     FilesSource,
-    FramesWanted,
+    FrameRequest,
     InputFile,
     Source,
     StreamSource,
@@ -64,27 +64,27 @@ def text_files_source(kind: str, name: str, files: Sequence[str], folder: Path |
         return StreamSource(
             name,
             lines.schema,
-            lambda wanted: lines.read_frames(wanted.columns, wanted.room, wanted.client),
+            lambda request: lines.read_frames(request.columns, request.room, request.client),
             untyped=True,
         )
-    found = "\t" if kind == "tsv" else _separator_of_all_files(name, files)
+    separator = "\t" if kind == "tsv" else _separator_of_all_files(name, files)
     inputs = []
     for path in files:
         file = name if len(files) == 1 else path
         with translating_polars_errors(file):
-            inputs.append(InputFile(path, file, _read_header_schema(path, file, found)))
-    scan = partial(pl.scan_csv, infer_schema=False, glob=False, separator=found)
+            inputs.append(InputFile(path, file, _read_header_schema(path, file, separator)))
+    scan = partial(pl.scan_csv, infer_schema=False, glob=False, separator=separator)
     columns, agreement = FileColumns(name, inputs), _agreement_in_folder_of_samples(name)
     if not any(map(has_gzip_ending, files)):
         return FilesSource(columns, scan, untyped=True, agreement=agreement)
 
-    def read_frames(wanted: FramesWanted) -> Iterator[pl.DataFrame]:
-        used = list(columns.schema) if wanted.columns is None else list(wanted.columns)
-        columns.refuse_mismatched_columns(used)
+    def read_frames(request: FrameRequest) -> Iterator[pl.DataFrame]:
+        names = list(columns.schema) if request.columns is None else list(request.columns)
+        columns.refuse_mismatched_columns(names)
         for file in inputs:
             with using_path_of_unpacked_text(file.path, file.name, folder) as path:
                 yield from start_collecting_scan_in_batches(
-                    file.name, columns.cast_frame_to_common_types(scan([path]), file, used)
+                    file.name, columns.cast_frame_to_common_types(scan([path]), file, names)
                 )
 
     return StreamSource(name, columns.schema, read_frames, untyped=True, guarded=True, agreement=agreement)
@@ -99,20 +99,20 @@ def unguarded_samples_expression(source: Source, column: str) -> pl.Expr:
 
 def _separator_of_all_files(name: str, files: Sequence[str]) -> str:
     """The separator of the columns of text tables, if it is the same in all."""
-    found = {_separator_of_header(read_first_bytes(file, name), name) for file in files}
-    if len(found) > 1:
+    separators = {_separator_of_header(read_first_bytes(file, name), name) for file in files}
+    if len(separators) > 1:
         raise DiscreetError(f"{name}: its files are not separated by one character; name those that are alike")
-    return found.pop()
+    return separators.pop()
 
 
 def _read_header_schema(file: str, name: str, separator: str) -> pl.Schema:
     """The columns of a text table, which are texts."""
-    given: Any = BytesIO(read_first_bytes(file, name)) if has_gzip_ending(file) else file
-    header = pl.scan_csv([given], has_header=False, infer_schema=False, n_rows=1, glob=False, separator=separator)
+    source: Any = BytesIO(read_first_bytes(file, name)) if has_gzip_ending(file) else file
+    header = pl.scan_csv([source], has_header=False, infer_schema=False, n_rows=1, glob=False, separator=separator)
     titles = header.collect()
     names = [title or "" for title in (titles.row(0) if titles.height else ())]
     refuse_repeated_column_names(names, name, shown=False)  # a file without a header begins with a record
-    return pl.scan_csv([given], infer_schema=False, glob=False, separator=separator).collect_schema()
+    return pl.scan_csv([source], infer_schema=False, glob=False, separator=separator).collect_schema()
 
 
 def spreadsheet_guarded_expression(text: pl.Expr) -> pl.Expr:
@@ -128,11 +128,11 @@ def spreadsheet_unguarded_expression(text: pl.Expr) -> pl.Expr:
 
 def _agreement_in_folder_of_samples(name: str) -> str | None:
     """The agreement in a folder of samples whose files cannot carry it."""
-    beside = Path(name) / AGREEMENT_FILE
-    if not (os.path.isdir(name) and beside.is_file()):
+    path = Path(name) / AGREEMENT_FILE
+    if not (os.path.isdir(name) and path.is_file()):
         return None
-    with translating_read_errors(str(beside), "cannot be read"):
-        return beside.read_text(encoding="utf-8")
+    with translating_read_errors(str(path), "cannot be read"):
+        return path.read_text(encoding="utf-8")
 
 
 def _separator_of_header(head: bytes, name: str) -> str:
@@ -140,13 +140,13 @@ def _separator_of_header(head: bytes, name: str) -> str:
     header = re.split(rb"[\r\n]", _QUOTED.sub(b"", head), maxsplit=1)[0]
     if b"," in header:
         return ","
-    found = [one for one in _OTHERS if one.encode() in header]
-    if len(found) > 1:
+    separators = [mark for mark in _OTHERS if mark.encode() in header]
+    if len(separators) > 1:
         raise DiscreetError(
-            f"{name}: its header holds {' and '.join(_OTHERS[one] for one in found)}, and no comma; it cannot be told what separates its "
-            "columns: write it with commas, or put names that hold such characters into quotes"
+            f"{name}: its header holds {' and '.join(_OTHERS[mark] for mark in separators)}, and no comma; it cannot be told what separates "
+            "its columns: write it with commas, or put names that hold such characters into quotes"
         )
-    return found[0] if found else ","
+    return separators[0] if separators else ","
 
 
 _FIRST, _HEAD = 1000, 1 << 26  # lines whose names are the columns, and their largest size in memory
@@ -181,11 +181,11 @@ class JsonLines:
         self, columns: Sequence[str] | None, room: int, client: str | Sequence[str] | None = None
     ) -> Iterator[pl.DataFrame]:
         """The rows, some lines at a time. `client`: the column of clients, if any, or several."""
-        wanted = list(self.schema) if columns is None else list(columns)
+        names = list(self.schema) if columns is None else list(columns)
         clients = [client] if isinstance(client, str) else client or []
         for file in self._files:
             keys = {name: value for name, value in self._keys[file].items() if name not in self._names}
-            for name in wanted:
+            for name in names:
                 if name not in self._names and name not in keys:
                     raise DiscreetError(f"{file} has no column {name!r}: no folder in its path is called {name}=...")
             for chunk in self._read_object_chunks(file, room, _LINES):
@@ -193,13 +193,13 @@ class JsonLines:
                     self._refuse_bad_client_names_and_clear_nans(chunk, file, name)
                 texts = {
                     name: [keys[name]] * len(chunk) if name in keys else self._column_as_texts(chunk, file, name)
-                    for name in wanted
+                    for name in names
                 }
-                yield pl.DataFrame(texts, schema=dict.fromkeys(wanted, pl.String()))
+                yield pl.DataFrame(texts, schema=dict.fromkeys(names, pl.String()))
 
-    def _read_object_chunks(self, file: str, room: int, most: int) -> Iterator[Chunk]:
+    def _read_object_chunks(self, file: str, room: int, limit: int) -> Iterator[Chunk]:
         """The objects of a file, a limited number of objects and bytes at a time."""
-        held: Chunk = []
+        chunk: Chunk = []
         size = 0
         for number, line in enumerate(self._read_lines(file), start=1):
             if len(line) > _LONGEST:
@@ -207,30 +207,30 @@ class JsonLines:
                     file, number, f" is longer than {_LONGEST:,} bytes; write one object on each line"
                 )
             if text := (line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line).strip():
-                held.append((number, self._parse_object(text, file, number)))
+                chunk.append((number, self._parse_object(text, file, number)))
                 size += len(text)
-            if len(held) == most or size * _SWELLING > room:
-                yield held
-                held, size = [], 0
-        if held:
-            yield held
+            if len(chunk) == limit or size * _SWELLING > room:
+                yield chunk
+                chunk, size = [], 0
+        if chunk:
+            yield chunk
 
     def _read_lines(self, file: str) -> Iterator[bytes]:
-        with open_text_unpacked(file, self.name if len(self._files) == 1 else file) as opened:
-            yield from iter(partial(opened.readline, _LONGEST + 1), b"")
+        with open_text_unpacked(file, self.name if len(self._files) == 1 else file) as stream:
+            yield from iter(partial(stream.readline, _LONGEST + 1), b"")
 
     def _parse_object(self, line: bytes, file: str, number: int) -> dict[str, Any]:
         try:
-            found = _DECODER.decode(line.decode())
+            content = _DECODER.decode(line.decode())
         except UnicodeDecodeError:
             raise self._line_error(file, number, " is not UTF-8; write it in UTF-8") from None
         except _DuplicateName:
             raise self._line_error(file, number, ": a name comes twice in its object; write it once") from None
         except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, dict):
+            content = None
+        if not isinstance(content, dict):
             raise self._line_error(file, number, " is no JSON object; write one on each line")
-        return found
+        return content
 
     def _refuse_bad_client_names_and_clear_nans(self, chunk: Chunk, file: str, name: str) -> None:
         """Raise an error for values that cannot name a client, and turn NaN into null."""
@@ -254,14 +254,14 @@ class JsonLines:
         """A column of a chunk. Remaining non-texts are truth values, or an error."""
         column = [line.get(name) for _, line in chunk]
         if not set(map(type, column)) <= {str, _NumberText, type(None)}:
-            for place, value in enumerate(column):
+            for index, value in enumerate(column):
                 if isinstance(value, bool):
-                    column[place] = _TRUTHS[value]
+                    column[index] = _TRUTHS[value]
                 elif value is not None and not isinstance(value, str):
                     what = (
                         f": {name!r} is a list or an object; give one value on each line, or lists in Parquet or Arrow"
                     )
-                    raise self._line_error(file, chunk[place][0], what)
+                    raise self._line_error(file, chunk[index][0], what)
         for (number, _), value in zip(chunk, column, strict=True):
             if value is not None and not value.isascii():
                 self._refuse_unencodable_texts([value], file, number)
@@ -289,10 +289,10 @@ class _DuplicateName(Exception):
 
 
 def _dict_of_unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         raise _DuplicateName
-    return found
+    return fields
 
 
 _NAN = _NumberText("NaN")
