@@ -494,6 +494,7 @@ def test_bad_input_is_refused_before_anything_is_asked_or_charged(tmp_path: Path
         ("https://example.org/?a=b", "a query or a fragment"),
         ("https://example.org/#x", "a query or a fragment"),
         ("https://example.org:99999", "not an address"),
+        ("https://example.org:0", "has port 0"),
         ("https://example.org/a b", "spaces"),
         ("https://exa\nmple.org/\r\nX: y", "invisible characters"),
         ("https://example.org/\u00e4", "outside ASCII"),

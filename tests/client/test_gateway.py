@@ -14,7 +14,7 @@ from discreet.agreement import Agreement
 from discreet.client import Sent, _gateway as gateway, _protocol as protocol, send_table
 from discreet.errors import CollectorError
 from discreet.ledger import PopulationLedger
-from discreet.tables import read_secret, sample, write_secret
+from discreet.tables import Columns, read_secret, refuse_unreadable_table, sample, source_of_table, write_secret
 from tests.client.hostile import hung_up, offering, replies, said, serving
 from tests.collect.running import agreed, running
 
@@ -194,6 +194,8 @@ def test_nothing_is_released_before_all_is_known_to_be_right(tmp_path: Path, sec
             {"client": "name"},
             {"nulls": "x"},
             {"budget": 2.0},
+            {"notify": 5},
+            {"progress": "yes"},
             {"rows": pl.DataFrame({"who": [1, None], "what": ["red", "red"]})},
             {"rows": pl.DataFrame({"who": [1, 2], "what": ["red", None]})},
             {"rows": pl.DataFrame({"who": [1], "what": ["red"], "n": [-1]}), "count": "n"},
@@ -202,6 +204,10 @@ def test_nothing_is_released_before_all_is_known_to_be_right(tmp_path: Path, sec
                 sent(server.address, secret, **wrong)
         assert server.asked == []  # the collector cannot know that anything was wrong
         write_secret(tmp_path / "another")
+        for wrong in ({"notify": 5}, {"progress": 5}):
+            with pytest.raises(dc.DiscreetError, match="= 5 cannot be called"):
+                sent(server.address, tmp_path / "another", **wrong)
+        assert not (tmp_path / "another.ledger").exists()
         with pytest.raises(dc.LedgerError, match="say what all samples of a client together may cost"):
             sent(server.address, tmp_path / "another", budget=None)
         assert server.asked == []
@@ -209,6 +215,33 @@ def test_nothing_is_released_before_all_is_known_to_be_right(tmp_path: Path, sec
             with pytest.raises(dc.BudgetError, match="a sample costs epsilon = 1, and a client's whole budget is"):
                 sent(server.address, tmp_path / "another", budget=0.5, agreement=AGREED)
         assert not (tmp_path / "another.ledger").exists()  # which would keep a budget that pays for nothing
+
+
+def stop(*_: Any, **__: Any) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("place", "says"),
+    [
+        ("discreet.tables.sample", "may be paid for"),
+        ("discreet.ledger.PopulationLedger.destination_of_round", "is paid for"),
+        ("discreet.client._gateway._append_outcome_number_column", "is paid for"),
+        ("discreet.client._gateway.protocol.client_name_in_collection", "is paid for"),
+        ("discreet.client._collector.Collector.send_samples", "is paid for"),
+        ("progress", "is paid for"),
+    ],
+)
+def test_an_interruption_names_the_round_wherever_it_comes(
+    secret: Path, monkeypatch: pytest.MonkeyPatch, place: str, says: str
+) -> None:
+    """Only one during a request did. Without its round, the next run paid for another once that was open."""
+    if place != "progress":
+        monkeypatch.setattr(place, stop)
+    behaviour = replies(AGREED, samples=said(200, {"counted": 100, "again": 0, "refused": []}))
+    with serving(behaviour) as server, pytest.raises(KeyboardInterrupt) as caught:
+        sent(server.address, secret, progress=stop)
+    assert f"(round 1 {says}: after an interruption run the same again with round=1 (--round 1))" in str(caught.value)
 
 
 ROWS = [
@@ -260,6 +293,19 @@ def test_amounts_that_could_overflow_are_refused_before_anybody_is_asked(tmp_pat
             with pytest.raises(dc.DiscreetError, match="adds up to"):
                 sent(server.address, secret, rows, **{word: "n"})
         assert server.asked == []
+
+
+@pytest.mark.parametrize("name", ["true", "1.0"])
+def test_json_that_names_no_client_is_refused_before_anybody_is_asked(tmp_path: Path, secret: Path, name: str) -> None:
+    """true and "true" became one client, and 1 and 1.0 two, each with a budget."""
+    path = tmp_path / "rows.jsonl"
+    path.write_text(f'{{"who": "a", "what": "red"}}\n{{"who": {name}, "what": "red"}}\n')
+    with serving(replies(AGREED)) as server:
+        with pytest.raises(dc.DiscreetError, match="line 2: 'who' is a"):
+            sent(server.address, secret, path)
+        assert server.asked == []
+    with pytest.raises(dc.DiscreetError, match="line 2: 'who' is a"):
+        refuse_unreadable_table(source_of_table(path), Columns(client="who", value="what"))
 
 
 def test_a_file_that_changes_under_way_changes_nothing(tmp_path: Path, secret: Path) -> None:

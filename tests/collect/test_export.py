@@ -150,7 +150,7 @@ def test_nothing_is_written_where_there_is_nothing_or_where_it_may_not(store: St
     with pytest.raises(DiscreetError, match="the store holds no agreement yet"):
         export(store, out)
     store.add(agreed(3))
-    with pytest.raises(DiscreetError, match="has no samples in round 1"):
+    with pytest.raises(DiscreetError, match="has no samples in round 1; there is nothing to export"):
         export(store, out)
     assert not out.exists()
     filled(store, agreed(3), [1, 2, 3])

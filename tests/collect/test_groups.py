@@ -88,7 +88,7 @@ def test_groups_of_samples_are_estimated_side_by_side(tmp_path: Path) -> None:
     assert said["agreements"]["Lunch, south"] == south.id
     assert pooled["clients"] == 230  # without the hidden group, which the difference would tell
     assert [stage["clients"] for stage in pooled["stages"]] == [90, 140]
-    assert pooled["notes"][0] == "1 stage of 3 with too few samples left out"
+    assert pooled["notes"][0] == "stage 3 of 3 with too few samples left out"
     with running(tmp_path, log="again.txt") as collector:  # the store remembers which agreements are of one collection
         assert collector.get("/groups").json == said
         assert collector.send(one(west, "s1", "red")).status == 409

@@ -12,9 +12,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from discreet.collect import open_store
+from discreet.collect import _store, open_store
 from discreet.collect._counting import KEPT, Arrival, Verdict
 from discreet.collect._postgres import PostgresStore
+from discreet.collect._store import Store
 from discreet.errors import DiscreetError, StoreError
 from tests.collect.behaviour import DAY, Behaviour, agreed, arrival
 from tests.collect.postgres import Server, server, until
@@ -242,6 +243,37 @@ def test_a_full_disk_is_said_and_recovered_from(mortal: Server) -> None:
         store.count_arrivals(FIRST.id, 1, batch, DAY)
     assert store.outcome_counts(FIRST.id, 1).tolist() == [60_000, 0, 0]
     store.close()
+
+
+@pytest.mark.parametrize(("hide", "expected"), [("least", (50, "always")), ("shown", (0, "never"))])
+def test_a_collection_added_while_estimates_are_hidden_is_hidden_too(
+    where: str, monkeypatch: pytest.MonkeyPatch, hide: str, expected: tuple[int, str]
+) -> None:
+    has_inherited, execute = threading.Event(), Store._execute_sql
+
+    def execute_and_wait(self: Store, database: Any, statement: str, parameters: Any = ()) -> Any:
+        found = execute(self, database, statement, parameters)
+        if statement == _store._INHERIT:
+            has_inherited.set()
+            is_hidden.wait(0.5)
+        return found
+
+    def add() -> None:
+        with closing(open_store(where)) as store:
+            store.add(agreed(4))
+
+    is_hidden, adding = threading.Event(), threading.Thread(target=add)
+    monkeypatch.setattr(Store, "_execute_sql", execute_and_wait)
+    with closing(open_store(where)) as store:
+        adding.start()
+        has_inherited.wait()
+        if hide == "least":
+            store.hide_estimates_below(50)
+        else:
+            store.set_estimate_visibility("never")
+        is_hidden.set()
+        adding.join()
+        assert [(stored.least, stored.shown) for stored in store.agreements()] == [expected] * 2
 
 
 def test_threads_of_many_stores_do_not_wait_in_a_circle(where: str) -> None:

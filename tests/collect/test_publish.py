@@ -17,6 +17,7 @@ from discreet.client import Client
 from discreet.collect import close_collection, open_store, publish
 from discreet.collect._counting import Arrival, create_seal_file, reports_as_signed_integers, text_digest
 from discreet.collect._pages import LIVE, TAKE_PART
+from discreet.collect._published_page import _height_and_svg_of_bar_columns, _height_and_svg_of_bar_rows
 from discreet.errors import CollectorError, DiscreetError
 from tests.client.flights import command
 from tests.collect.frozen import check_published
@@ -149,7 +150,7 @@ def test_what_cannot_be_published_is_said_and_nothing_is_written(tmp_path: Path)
             (tmp_path, {}, "exists; name a new one"),
             (path, {}, "store|exists"),
             (tmp_path / "missing" / "result", {}, "cannot be made"),
-            (tmp_path / "result", {"agreement": other.id}, "no samples in round 1"),
+            (tmp_path / "result", {"agreement": other.id}, "no samples in round 1; there is nothing to publish"),
             (tmp_path / "result", {"confidence": 1.0}, "confidence"),
             (tmp_path / "result", {"round": 2}, "round"),
         ]
@@ -165,6 +166,22 @@ def test_what_cannot_be_published_is_said_and_nothing_is_written(tmp_path: Path)
         "agreement.json",
         "result",
     ]
+
+
+def _equal_shares(count: int, share: float) -> list[dict[str, Any]]:
+    law = dict.fromkeys(("estimate", "low", "high", "all_low", "all_high"), share)
+    return [{"outcome": str(number), "reports": 0, "law": law} for number in range(count)]
+
+
+@pytest.mark.parametrize(("ordered", "says"), [(True, "10 later ones are"), (False, "10 smaller ones are")])
+def test_a_picture_says_which_rows_it_omits(ordered: bool, says: str) -> None:
+    _, parts = _height_and_svg_of_bar_rows(_equal_shares(40, 1 / 40), "reports", ordered=ordered)
+    assert says in parts[-1]
+
+
+@pytest.mark.parametrize("picture", [_height_and_svg_of_bar_rows, _height_and_svg_of_bar_columns])
+def test_shares_that_are_all_0_have_an_axis(picture: Any) -> None:
+    assert "0.0001 %" in "".join(picture(_equal_shares(3, 0.0), "reports")[1])
 
 
 def test_the_table_can_be_read_whatever_the_labels_are(tmp_path: Path) -> None:

@@ -169,6 +169,8 @@ def test_a_service_without_questions_says_so(tmp_path: Path) -> None:
         ("de", "", "de"),
         ("fr;q=0.9, de-AT;q=0.8, en;q=0.7", "", "de"),
         ("en;q=0.2, de", "", "de"),
+        ("de; q=0.9", "", "de"),
+        ("de;q=0", "", "en"),
         ("de", "?lang=en", "en"),
         ("en", "?lang=de", "de"),
         ("de", "?lang=xx", "de"),

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import resource
 import signal
 import socket
 import threading
@@ -13,6 +14,9 @@ from pathlib import Path
 import pytest
 
 from discreet.collect import open_store
+from discreet.collect._service import METRICS_FOLDER
+from discreet.collect._serving import ServiceSettings, _raise_open_file_limit, _WorkerProcesses
+from discreet.errors import DiscreetError
 from tests.cli.conftest import refusal, run
 from tests.collect.postgres import until
 from tests.collect.running import PATIENCE, Collector, agreed, one, running
@@ -104,6 +108,48 @@ def test_one_of_several_that_dies_is_replaced_and_all_end_with_the_first(tmp_pat
         serving = children(collector)
         collector.process.kill()
         until(lambda: all(map(gone, serving)), "they outlive the first")
+
+
+class _DeadProcess:
+    pid = None
+
+    def is_alive(self) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("folder", [None, "/var/lib/metrics"])
+def test_a_process_that_dies_at_the_start_leaves_the_environment_as_it_was(
+    monkeypatch: pytest.MonkeyPatch, folder: str | None
+) -> None:
+    monkeypatch.setenv(METRICS_FOLDER, str(folder))
+    if folder is None:
+        monkeypatch.delenv(METRICS_FOLDER)
+    monkeypatch.setattr(_WorkerProcesses, "_start_worker", lambda *_: _DeadProcess())
+    with socket.socket() as unused:
+        workers = _WorkerProcesses(ServiceSettings(store="unused"), unused, 2, lambda: None)
+        with pytest.raises(DiscreetError, match="ended before it could serve"):
+            workers.serve_until_stopped()
+    assert os.environ.get(METRICS_FOLDER) == folder
+
+
+@pytest.mark.parametrize(
+    ("limits", "changes"),
+    [
+        ((1024, 4096), [(4096, 4096)]),
+        ((1024, 1 << 20), [(1 << 16, 1 << 20)]),
+        ((1024, resource.RLIM_INFINITY), [(1 << 16, resource.RLIM_INFINITY)]),
+        ((1 << 17, 1 << 20), []),
+        ((resource.RLIM_INFINITY, resource.RLIM_INFINITY), []),
+    ],
+)
+def test_the_limit_of_open_files_is_only_ever_raised(
+    monkeypatch: pytest.MonkeyPatch, limits: tuple[int, int], changes: list[tuple[int, int]]
+) -> None:
+    changed: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda _: limits)
+    monkeypatch.setattr(resource, "setrlimit", lambda _, new: changed.append(new))
+    _raise_open_file_limit()
+    assert changed == changes
 
 
 def test_what_cannot_be_served_is_told_before_anything_is_written(

@@ -14,6 +14,8 @@ from discreet.agreement import Agreement
 from discreet.cli._app import app
 from discreet.collect import open_store
 from discreet.collect._counting import Verdict
+from discreet.collect._results import json_document_of_stages_estimate
+from discreet.collect._store import StoredAgreement
 from discreet.design import learn
 from discreet.estimation import pooled_population, population
 from tests.collect.behaviour import DAY, agreed, arrival
@@ -117,6 +119,20 @@ def test_stages_are_pooled_round_by_round(tmp_path: Path) -> None:
         assert [stage["clients"] for stage in collector.get("/pooled?round=1").json["stages"]] == [1, 1]
         later = collector.get(f"/pooled?round=2&agreement={first.id}").json
         assert ([stage["agreement"] for stage in later["stages"]], later["round"]) == ([first.id], 2)
+        assert later["stages"][0]["number"] == 1
+        assert later["notes"][0] == "stage 2 of 2 with too few samples left out"  # it has no second round
+
+
+def test_notes_on_stages_number_the_hidden_ones_too() -> None:
+    stages = [StoredAgreement(AGREED, AGREED.id, least=100) for _ in range(3)]
+    likely = [9, 0, 0, 0, 0, 0, 0, 0], [125] * 8, [1000, 0, 0, 0, 0, 0, 0, 0]
+    counts = [np.array(each) for each in likely]
+    found = json_document_of_stages_estimate(stages, [FIRST] * 3, counts, 0.95)
+    assert [(stage["number"], stage["clients"]) for stage in found["stages"]] == [(2, 1000), (3, 1000)]
+    assert found["notes"][0] == "stage 1 of 3 with too few samples left out"
+    assert found["notes"][1].startswith("stage 3: 'place 0' makes up 1 of the samples")
+    few = json_document_of_stages_estimate(stages, [FIRST] * 3, [counts[0]] * 3, 0.95)
+    assert few["notes"] == ["stages 1, 2, 3 of 3 with too few samples left out"]
 
 
 class Learning:

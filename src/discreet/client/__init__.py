@@ -3,7 +3,7 @@
 from discreet._base import imports_on_first_use
 
 with imports_on_first_use(globals()):
-    from discreet.client._client import Client, Receipt
+    from discreet.client._client import Client, Receipt, pinned_agreement_or_id as pinned_agreement_or_id
     from discreet.client._gateway import Sent, send_table
     from discreet.client._protocol import (
         AGREEMENT as AGREEMENT,
@@ -25,6 +25,7 @@ with imports_on_first_use(globals()):
         StatementSignature as StatementSignature,
         create_collector_key_file as create_collector_key_file,
         has_valid_signature as has_valid_signature,
+        is_host_this_machine as is_host_this_machine,
         normalise_addresses as normalise_addresses,
         parse_address as parse_address,
         read_collector_key as read_collector_key,

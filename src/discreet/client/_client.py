@@ -80,43 +80,46 @@ def read_or_create_identity(path: str | Path, ledger: Ledger) -> bytes:
         LedgerError: if the two do not belong together, or one of them is lost.
         DiscreetError: for a file that is a link, belongs to another user or is readable by others.
     """
-    kept, passing = Path(path), Path(f"{path}{PASSING}")
+    identity_path, temporary_path = Path(path), Path(f"{path}{PASSING}")
     with ledger.locked_identity_binding() as binding:
-        if os.path.lexists(kept):
-            secret = _read_identity_secret(kept)
+        if os.path.lexists(identity_path):
+            secret = _read_identity_secret(identity_path)
             if binding.identity is None and not binding.used:
                 raise LedgerError(
-                    f"ledger {ledger.path} has met no identity, but identity {kept} is there: this device has spent from another ledger. "
-                    f"Restore that one. To start anew on purpose remove {kept}: collectors will then count this device as another one"
+                    f"ledger {ledger.path} has met no identity, but identity {identity_path} is there: this device has spent "
+                    "from another ledger. "
+                    f"Restore that one. To start anew on purpose remove {identity_path}: collectors will then count this "
+                    "device as another one"
                 )
         elif binding.identity is None:
-            secret = _create_secret_under_temporary_name(passing)
+            secret = _create_secret_under_temporary_name(temporary_path)
         else:
-            secret = _recover_interrupted_secret(kept, passing, binding.identity, ledger)
+            secret = _recover_interrupted_secret(identity_path, temporary_path, binding.identity, ledger)
         if binding.identity is None:
             binding.bind_identity(_identity_digest(secret))
         elif binding.identity != _identity_digest(secret):
             raise LedgerError(
-                f"identity {kept} does not belong to ledger {ledger.path}, which was used with another one; give the two that belong together"
+                f"identity {identity_path} does not belong to ledger {ledger.path}, which was used with another one; give "
+                "the two that belong together"
             )
-    if not os.path.lexists(kept):
+    if not os.path.lexists(identity_path):
         with suppress(FileNotFoundError):  # another process of this device has renamed it
-            os.rename(passing, kept)
-        sync_folder(kept.parent)
+            os.rename(temporary_path, identity_path)
+        sync_folder(identity_path.parent)
     return secret
 
 
-def _recover_interrupted_secret(kept: Path, passing: Path, identity: str, ledger: Ledger) -> bytes:
+def _recover_interrupted_secret(identity_path: Path, temporary_path: Path, identity: str, ledger: Ledger) -> bytes:
     """The secret in the ledger's note, of a device that was interrupted before its file had its name, or is about to rename it."""
-    for path in (passing, kept):  # in the order of the renaming
+    for path in (temporary_path, identity_path):  # in the order of the renaming
         if os.path.lexists(path):
             with suppress(FileNotFoundError):
                 secret = _read_identity_secret(path)
                 if _identity_digest(secret) == identity:
                     return secret
     raise LedgerError(
-        f"identity {kept} is missing, and ledger {ledger.path} belongs to it: without it this device would be somebody else to every "
-        f"collector, and would be counted twice. Restore {kept} from a copy"
+        f"identity {identity_path} is missing, and ledger {ledger.path} belongs to it: without it this device would be "
+        f"somebody else to every collector, and would be counted twice. Restore {identity_path} from a copy"
     )
 
 
@@ -226,8 +229,8 @@ class Client:
         )
         if identity is not None:
             check_path("identity", identity)
-        only = pinned_agreement_or_id(agreement)
-        self._pinned = only.id if isinstance(only, Agreement) else only
+        pinned = pinned_agreement_or_id(agreement)
+        self._pinned = pinned.id if isinstance(pinned, Agreement) else pinned
         self._token = require_sendable_token(token)
         self._key = require_public_key_or_no_key(key)
         self._family = family
@@ -235,7 +238,7 @@ class Client:
         self._secret = read_or_create_identity(
             f"{self.ledger.path}{IDENTITY}" if identity is None else identity, self.ledger
         )
-        self._read = {only.id: only} if isinstance(only, Agreement) else {}
+        self._read = {pinned.id: pinned} if isinstance(pinned, Agreement) else {}
         self._lengths: dict[str, int] = {}
 
     def __repr__(self) -> str:
@@ -282,26 +285,26 @@ class Client:
         offer = self._collector.read_offer(self._pinned)
         to = self._destination_of_offer(offer)
         # what was sent before may be sent again, and is acknowledged
-        newest = offer.last if offer.closed is not None else None
-        number = round or newest or offer.choose_open_round(None)
-        entry, fitted = self.ledger.answer_to(to, number), None
+        last_round = offer.last if offer.closed is not None else None
+        number = round or last_round or offer.choose_open_round(None)
+        entry, device_draw = self.ledger.answer_to(to, number), None
         if entry is None:
-            agreed = self._agreement_for_offer(offer)
-            agreed.check_round(offer.choose_open_round(round))
+            agreement = self._agreement_for_offer(offer)
+            agreement.check_round(offer.choose_open_round(round))
             self._client_name_or_token(offer, to)
-            sampler = agreed.sampler(self._family)
-            fitted = data.prepare_draw(sampler, agreed)
-            entry = self.ledger.release_to(to, sampler, fitted.draw, agreement=agreed, round=number)
-        given = to if entry.to is None else entry.to
-        agreed = self._read_agreement_once(entry.agreement)
-        sampler = _sampler_that_formats_samples(agreed, self._family)
-        said = entry_sample_as_json_value(entry, sampler)
+            sampler = agreement.sampler(self._family)
+            device_draw = data.prepare_draw(sampler, agreement)
+            entry = self.ledger.release_to(to, sampler, device_draw.draw, agreement=agreement, round=number)
+        destination = to if entry.to is None else entry.to
+        agreement = self._read_agreement_once(entry.agreement)
+        sampler = _sampler_that_formats_samples(agreement, self._family)
+        sample = entry_sample_as_json_value(entry, sampler)
         body = collector.sample_request_body(
-            agreed.id,
+            agreement.id,
             number,
-            self._client_name_or_token(offer, given),
-            said,
-            self._longest_sample_length(agreed.id, sampler),
+            self._client_name_or_token(offer, destination),
+            sample,
+            self._longest_sample_length(agreement.id, sampler),
         )
         try:
             verdict = self._collector.send_samples(body, protocol.JSON, 1)
@@ -315,15 +318,17 @@ class Client:
                 f"this client has a sample in round {number} of collection {offer.collection[:12]} already, another "
                 f"one than in {self.ledger.path}; nothing was counted: use the ledger and the identity that sent it"
             )
-        told = fitted or DeviceDraw(lambda: 0)
-        return Receipt(bool(verdict.counted), given.collection, agreed.id, number, said, told.outside, told.problem)
+        draw = device_draw or DeviceDraw(lambda: 0)
+        return Receipt(
+            bool(verdict.counted), destination.collection, agreement.id, number, sample, draw.outside, draw.problem
+        )
 
     def _destination_of_offer(self, offer: Offer) -> Destination:
         """This collector's collection; an error if it is not signed by the given key."""
         if self._key is not None and (offer.key or NO_KEY) != self._key:
-            shown = "is not signed" if offer.key is None else f"is signed with key {offer.key}"
+            signing = "is not signed" if offer.key is None else f"is signed with key {offer.key}"
             raise CollectorError(
-                f"{self._collector.address} is to sign with key {self._key}, and agreement {offer.agreement} {shown}: nothing was sent"
+                f"{self._collector.address} is to sign with key {self._key}, and agreement {offer.agreement} {signing}: nothing was sent"
             )
         return Destination(
             str(self._collector.address),
@@ -343,19 +348,19 @@ class Client:
         """The agreement to release under: the pinned one, or the first offered one."""
         if "agreement" not in self.__dict__:
             self.__dict__["agreement"] = self._read_agreement_once(offer.agreement)
-        agreed = self.agreement
-        if self._pinned is None and offer.agreement != agreed.id:
+        agreement = self.agreement
+        if self._pinned is None and offer.agreement != agreement.id:
             raise CollectorError(
-                f"{self._collector.address} offered agreement {agreed.id}, and now {offer.agreement}: nothing was released. Read the new "
+                f"{self._collector.address} offered agreement {agreement.id}, and now {offer.agreement}: nothing was released. Read the new "
                 "one, and make a new Client for it. What was sent before stays spent, and a sample under the new one costs epsilon again"
             )
-        self._collector.refuse_unnamed_own_mechanism(agreed, named=self._pinned is not None)
-        return agreed
+        self._collector.refuse_unnamed_own_mechanism(agreement, named=self._pinned is not None)
+        return agreement
 
-    def _read_agreement_once(self, wanted: str) -> Agreement:
-        if wanted not in self._read:
-            self._read[wanted] = self._collector.read_agreement(wanted)
-        return self._read[wanted]
+    def _read_agreement_once(self, agreement_id: str) -> Agreement:
+        if agreement_id not in self._read:
+            self._read[agreement_id] = self._collector.read_agreement(agreement_id)
+        return self._read[agreement_id]
 
     def _client_name_or_token(self, offer: Offer, to: Destination) -> str:
         if not offer.enrolment:
@@ -368,18 +373,18 @@ class Client:
         return self._token
 
 
-def _sampler_that_formats_samples(agreed: Agreement, family: AnyFamily | None) -> AnySampler:
+def _sampler_that_formats_samples(agreement: Agreement, family: AnyFamily | None) -> AnySampler:
     """What says how a charged sample is written: on outcomes the family alone, so that a mechanism of somebody's own is not needed again."""
-    if agreed.own is None:
-        found: AnySampler = agreed.sampler(family)
-        return found
-    return OptimalSampler(agreed.family.family() if family is None else family, epsilon=agreed.epsilon)
+    if agreement.own is None:
+        sampler: AnySampler = agreement.sampler(family)
+        return sampler
+    return OptimalSampler(agreement.family.family() if family is None else family, epsilon=agreement.epsilon)
 
 
 def entry_sample_as_json_value(entry: Entry, sampler: AnySampler) -> Any:
     """The released sample of an entry as JSON holds it; of a report its digits, since many readers of JSON round numbers past 2^53."""
-    released = entry.as_released(sampler)
-    return str(released) if isinstance(sampler, (ReportSampler, SurveySampler)) else sample_as_json_value(released)
+    sample = entry.as_released(sampler)
+    return str(sample) if isinstance(sampler, (ReportSampler, SurveySampler)) else sample_as_json_value(sample)
 
 
 def sample_as_json_value(sample: Any) -> Any:
@@ -436,16 +441,18 @@ def pinned_agreement_or_id(agreement: Agreement | str | Path | None) -> Agreemen
 
 def _ledger_from_argument(ledger: Any, budget: float | None, identity: Any) -> Ledger:
     """The ledger; created if it is missing and its budget is given."""
-    wanted = None if budget is None else Budget(epsilon=budget)
+    expected_budget = None if budget is None else Budget(epsilon=budget)
     if isinstance(ledger, Ledger):
-        found = ledger
+        device_ledger = ledger
     elif isinstance(ledger, (str, os.PathLike)):
-        found = _open_or_create_ledger(Path(ledger), wanted, identity)
+        device_ledger = _open_or_create_ledger(Path(ledger), expected_budget, identity)
     else:
         raise DiscreetError(f"ledger = {ledger!r} is not a Ledger, nor the path of one; make one with Ledger.create")
-    if wanted is not None and found.budget != wanted:
-        raise DiscreetError(f"budget is {wanted}, not the {found.budget} of ledger {found.path}; leave it out")
-    return found
+    if expected_budget is not None and device_ledger.budget != expected_budget:
+        raise DiscreetError(
+            f"budget is {expected_budget}, not the {device_ledger.budget} of ledger {device_ledger.path}; leave it out"
+        )
+    return device_ledger
 
 
 def _open_or_create_ledger(path: Path, budget: Budget | None, identity: Any) -> Ledger:

@@ -80,22 +80,27 @@ def send_http_request(
         CollectorError: for a server whose certificate is invalid, and for an answer that is too long.
     """
     deadline = time.monotonic() + timeout
-    sent = {"Accept-Encoding": "identity", "Connection": "close", "Host": address.host_and_port, **(headers or {})}
+    all_headers = {
+        "Accept-Encoding": "identity",
+        "Connection": "close",
+        "Host": address.host_and_port,
+        **(headers or {}),
+    }
     try:
-        line = socket.create_connection((address.host, address.port), timeout=timeout)
+        connection = socket.create_connection((address.host, address.port), timeout=timeout)
     except (OSError, UnicodeError) as error:
         raise NoAnswer(f"it cannot be reached: {error_reason(error)}") from None
     try:
-        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if address.tls is not None:
-            line.settimeout(_seconds_left(deadline))
-            line = address.tls.wrap_socket(line, server_hostname=address.host)
-        talk = http.client.HTTPConnection(address.host, address.port)
-        talk.sock = _TimedSocket(line, deadline)
+            connection.settimeout(_seconds_left(deadline))
+            connection = address.tls.wrap_socket(connection, server_hostname=address.host)
+        exchange = http.client.HTTPConnection(address.host, address.port)
+        exchange.sock = _TimedSocket(connection, deadline)
         # a server that rejects a long body answers before its end
         with suppress(BrokenPipeError, ConnectionResetError):
-            talk.request(method, address.folder + path, body=body, headers=sent)
-        answer = talk.getresponse()
+            exchange.request(method, address.folder + path, body=body, headers=all_headers)
+        answer = exchange.getresponse()
         content = _read_answer_body(answer, most, address)
         return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, content)
     except ssl.SSLCertVerificationError as error:
@@ -113,7 +118,7 @@ def send_http_request(
     except http.client.HTTPException as error:
         raise NoAnswer(f"its answer was cut short, or is not HTTP: {type(error).__name__}") from None
     finally:
-        line.close()
+        connection.close()
 
 
 def _read_answer_body(answer: http.client.HTTPResponse, most: int, address: Address) -> bytes:
@@ -129,17 +134,17 @@ def _read_answer_body(answer: http.client.HTTPResponse, most: int, address: Addr
 
 
 def _seconds_left(deadline: float) -> float:
-    left = deadline - time.monotonic()
-    if left <= 0.0:
+    seconds = deadline - time.monotonic()
+    if seconds <= 0.0:
         raise TimeoutError
-    return left
+    return seconds
 
 
 class _TimedSocket:
     """A socket for `http.client` with one deadline for all operations; its opener closes it."""
 
-    def __init__(self, line: socket.socket, deadline: float) -> None:
-        self._line, self._deadline = line, deadline
+    def __init__(self, connection: socket.socket, deadline: float) -> None:
+        self._line, self._deadline = connection, deadline
 
     def sendall(self, data: bytes) -> None:
         self._line.settimeout(_seconds_left(self._deadline))
@@ -161,15 +166,15 @@ class _BoundedReader(io.BufferedReader):
 
 
 class _TimedReader(io.RawIOBase):
-    def __init__(self, line: socket.socket, deadline: float) -> None:
-        self._line, self._deadline = line, deadline
+    def __init__(self, connection: socket.socket, deadline: float) -> None:
+        self._line, self._deadline = connection, deadline
 
     def readable(self) -> bool:
         return True
 
-    def readinto(self, into: Any) -> int:
+    def readinto(self, buffer: Any) -> int:
         self._line.settimeout(_seconds_left(self._deadline))
-        return self._line.recv_into(into)
+        return self._line.recv_into(buffer)
 
 
 _AGAIN = {408, 425, 429, 502, 503, 504}  # the server or a proxy is busy or restarting; the request itself is fine
@@ -193,30 +198,30 @@ class Patience:
         POSITIVE.check("timeout", self.timeout, "seconds to wait for an answer")
         _PATIENCE.check("patience", self.total, "seconds to keep trying, 0 to try once")
 
-    def retry_until_answered(self, who: object, ask: Callable[[float], Answer]) -> Answer:
+    def retry_until_answered(self, server: object, ask: Callable[[float], Answer]) -> Answer:
         """The first answer that is no reason to retry. `ask` is called with the seconds it may take."""
         started, pause, tries = time.monotonic(), _FIRST, 0
         while True:
             tries += 1
-            said = None
+            requested_pause = None
             try:
                 answer = ask(self.timeout)
             except NoAnswer as problem:
-                why = str(problem)
+                reason = str(problem)
             else:
                 if answer.status not in _AGAIN:
                     return answer
-                why, said = f"it answers {answer.status}", retry_seconds_from_headers(answer.headers)
-            wait = _CHANCE.uniform(0.0, pause) + (said or 0.0)
+                reason, requested_pause = f"it answers {answer.status}", retry_seconds_from_headers(answer.headers)
+            wait = _CHANCE.uniform(0.0, pause) + (requested_pause or 0.0)
             if time.monotonic() - started + wait > self.total:
-                later = "" if said is None else f", and asks to wait {said:.0f} s"
+                pause_text = "" if requested_pause is None else f", and asks to wait {requested_pause:.0f} s"
                 raise CollectorError(
-                    f"{who} does not take it: {why}{later} (asked {pluralise(tries, 'time')}, for up to {self.total:g} s: patience= "
-                    "(--patience)); try again later"
+                    f"{server} does not take it: {reason}{pause_text} (asked {pluralise(tries, 'time')}, for up to "
+                    f"{self.total:g} s: patience= (--patience)); try again later"
                 )
             if self.notify is not None:
                 self.notify(
-                    f"{who} does not take it yet: {why}; asking again in {math.ceil(wait)} s, for up to {self.total:g} s"
+                    f"{server} does not take it yet: {reason}; asking again in {math.ceil(wait)} s, for up to {self.total:g} s"
                 )
             time.sleep(wait)
             pause = min(2.0 * pause, _LONGEST)
@@ -224,16 +229,16 @@ class Patience:
 
 def retry_seconds_from_headers(headers: Mapping[str, str]) -> float | None:
     """The seconds that a server asks to wait, as a number or a date; None if there is no readable value."""
-    said = headers.get("retry-after", "").strip()
-    if said.isascii() and said.isdigit():
-        return float(said[:12])
+    header = headers.get("retry-after", "").strip()
+    if header.isascii() and header.isdigit():
+        return float(header[:12])
     try:
-        until = parsedate_to_datetime(said)
+        retry_time = parsedate_to_datetime(header)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
-    if until.tzinfo is None:
-        until = until.replace(tzinfo=UTC)
-    return max(0.0, (until - datetime.now(UTC)).total_seconds())
+    if retry_time.tzinfo is None:
+        retry_time = retry_time.replace(tzinfo=UTC)
+    return max(0.0, (retry_time - datetime.now(UTC)).total_seconds())
 
 
 _ID = re.compile("[0-9a-f]{64}")
@@ -261,7 +266,7 @@ class Offer:
     closed: str | None = None
     last: int = 1
 
-    def choose_open_round(self, wanted: int | None) -> int:
+    def choose_open_round(self, number: int | None) -> int:
         """The wanted round if it is open; by default the newest open one."""
         if self.closed is not None:
             raise CollectorError(
@@ -270,13 +275,13 @@ class Offer:
             )
         if not self.rounds:
             raise CollectorError(f"no samples are taken now under agreement {self.agreement}; try again later")
-        if wanted is not None and wanted not in self.rounds:
-            told = ", ".join(map(str, self.rounds))
+        if number is not None and number not in self.rounds:
+            open_rounds = ", ".join(map(str, self.rounds))
             raise CollectorError(
-                f"round = {wanted} is not open: samples are taken in {told}; leave it out (--round). Another round than that of an earlier "
-                "run is another release, which costs epsilon again"
+                f"round = {number} is not open: samples are taken in {open_rounds}; leave it out (--round). Another round "
+                "than that of an earlier run is another release, which costs epsilon again"
             )
-        return self.rounds[-1] if wanted is None else wanted
+        return self.rounds[-1] if number is None else number
 
 
 @dataclass(frozen=True)
@@ -298,82 +303,87 @@ class Collector:
 
     def read_offer(self, agreement: str | None) -> Offer:
         """The collection of an agreement; by default of the newest."""
-        said = self._parse_answer_object(
+        document = self._parse_answer_object(
             self._get_successful_answer(protocol.COLLECTION, agreement, most=_MOST_SAID), protocol.COLLECTION
         )
-        collection, newest, enrolment = (said.get(name) for name in ("collection", "agreement", "enrolment"))
-        listed = _offered_agreements_or_none(said.get("agreements"))
-        closed, last = said.get("closed"), said.get("round", 1)
+        collection, newest_id, enrolment = (document.get(name) for name in ("collection", "agreement", "enrolment"))
+        agreements = _offered_agreements_or_none(document.get("agreements"))
+        closing_day, last_round = document.get("closed"), document.get("round", 1)
         if (
-            not (closed is None or (isinstance(closed, str) and _DAY.fullmatch(closed)))
-            or not is_valid_count(last)
-            or not (is_agreement_id(collection) and is_agreement_id(newest) and isinstance(enrolment, bool))
-            or listed is None
-            or newest not in listed
+            not (closing_day is None or (isinstance(closing_day, str) and _DAY.fullmatch(closing_day)))
+            or not is_valid_count(last_round)
+            or not (is_agreement_id(collection) and is_agreement_id(newest_id) and isinstance(enrolment, bool))
+            or agreements is None
+            or newest_id not in agreements
         ):
             raise self._not_a_collector_error(protocol.COLLECTION)
-        wanted = newest if agreement is None else agreement
-        if wanted not in listed:
-            raise CollectorError(f"{self.address} does not collect under agreement {wanted}; check the address")
-        follows = {each: row.follows for each, row in listed.items()}
-        if _first_id_of_agreement_chain(wanted, follows) != collection:
+        agreement_id = newest_id if agreement is None else agreement
+        if agreement_id not in agreements:
+            raise CollectorError(f"{self.address} does not collect under agreement {agreement_id}; check the address")
+        follows = {identity: row.follows for identity, row in agreements.items()}
+        if _first_id_of_agreement_chain(agreement_id, follows) != collection:
             raise self._not_a_collector_error(protocol.COLLECTION)
-        statement = CollectionStatement(agreement=wanted, collection=collection, follows=follows[wanted], addresses=())
-        key = self._verified_signer(statement, listed[wanted].signed)
-        return Offer(collection, wanted, listed[wanted].open, enrolment, follows, key, closed, last)
+        statement = CollectionStatement(
+            agreement=agreement_id, collection=collection, follows=follows[agreement_id], addresses=()
+        )
+        key = self._verified_signer(statement, agreements[agreement_id].signed)
+        return Offer(
+            collection, agreement_id, agreements[agreement_id].open, enrolment, follows, key, closing_day, last_round
+        )
 
-    def _verified_signer(self, statement: CollectionStatement, shown: Any) -> str | None:
+    def _verified_signer(self, statement: CollectionStatement, document: Any) -> str | None:
         """The key that signed the statement for this address; None without a signature."""
-        if shown is None:
+        if document is None:
             return None
-        signed = signature_from_json_or_none(shown)
-        if signed is None or not has_valid_signature(replace(statement, addresses=signed.addresses), signed):
+        signature = signature_from_json_or_none(document)
+        if signature is None or not has_valid_signature(replace(statement, addresses=signature.addresses), signature):
             raise CollectorError(
                 f"{self.address} shows an invalid signature of agreement {statement.agreement}: nothing was sent. "
                 f"Ask its operator"
             )
-        if str(self.address) not in signed.addresses:
+        if str(self.address) not in signature.addresses:
             raise CollectorError(
-                f"agreement {statement.agreement} is signed for {', '.join(map(repr, signed.addresses))}, not for "
+                f"agreement {statement.agreement} is signed for {', '.join(map(repr, signature.addresses))}, not for "
                 f"{self.address}: it offers another collector's agreement, or has moved. Nothing was sent; use an "
                 f"address that it is signed for"
             )
-        return signed.key
+        return signature.key
 
-    def read_agreement(self, wanted: str) -> Agreement:
+    def read_agreement(self, agreement_id: str) -> Agreement:
         """The agreement with this id. The id is a digest of its text, so its source does not matter."""
-        answer = self._get_successful_answer(protocol.AGREEMENT, wanted, most=_MOST_AGREED)
+        answer = self._get_successful_answer(protocol.AGREEMENT, agreement_id, most=_MOST_AGREED)
         try:
-            found = Agreement.from_json(answer.body.decode())
+            agreement = Agreement.from_json(answer.body.decode())
         except UnicodeDecodeError:
             raise self._not_a_collector_error(protocol.AGREEMENT) from None
         except DiscreetError as error:
             raise CollectorError(f"{self.address} offers an invalid agreement: {str(error)[:_SENTENCE]}") from None
-        if found.id != wanted:
-            raise CollectorError(f"{self.address} offers agreement {wanted} but sends {found.id}")
-        terms = found.family
+        if agreement.id != agreement_id:
+            raise CollectorError(f"{self.address} offers agreement {agreement_id} but sends {agreement.id}")
+        terms = agreement.family
         if not isinstance(terms, FamilyTerms):
-            return found
+            return agreement
         if terms.size > _MOST_OUTCOMES:
             raise CollectorError(
                 f"{self.address} offers an agreement on {terms.size:,} outcomes; no more than {_MOST_OUTCOMES:,} can be collected"
             )
         if not terms.lacks_weights or terms.size <= MOST_LISTED:
-            return found
-        weights = self._get_successful_answer(protocol.WEIGHTS, wanted, most=8 * terms.size)
-        return replace(found, family=terms.with_weights(weights.body, f"{self.address}{protocol.WEIGHTS}"))
+            return agreement
+        weights = self._get_successful_answer(protocol.WEIGHTS, agreement_id, most=8 * terms.size)
+        return replace(agreement, family=terms.with_weights(weights.body, f"{self.address}{protocol.WEIGHTS}"))
 
-    def refuse_unnamed_own_mechanism(self, agreed: Agreement, *, named: bool) -> None:
+    def refuse_unnamed_own_mechanism(self, agreement: Agreement, *, named: bool) -> None:
         """Reject an agreement on a mechanism of somebody's own, unless this side named it: a collector must not choose code that sees data.
 
         The answer depends on the agreement alone. The mechanism is safe whatever its parameters are, but the time that it takes is not.
         """
-        if agreed.own is None or named:
+        if agreement.own is None or named:
             return
-        own = agreed.own
+        mechanism = agreement.own
         raise CollectorError(
-            f"{self.address} offers an agreement on the mechanism {own.name!r} of {own.package} {own.package_version}, code that sees what "
-            f"clients hold. Nothing was drawn or sent; if you trust it, name the agreement: agreement={agreed.id} (--agreement)"
+            f"{self.address} offers an agreement on the mechanism {mechanism.name!r} of {mechanism.package} "
+            f"{mechanism.package_version}, code that sees what "
+            f"clients hold. Nothing was drawn or sent; if you trust it, name the agreement: agreement={agreement.id} (--agreement)"
         )
 
     def send_samples(self, body: bytes, kind: str, samples: int) -> RequestVerdict:
@@ -389,19 +399,21 @@ class Collector:
         )
         if answer.status == 409 and samples == 1:
             return RequestVerdict(0, 0, (0,))
-        said = self._parse_answer_object(self._require_successful_answer(answer, protocol.SAMPLES), protocol.SAMPLES)
-        counted, again, refused = said.get("counted"), said.get("again"), said.get("refused", [])
+        document = self._parse_answer_object(
+            self._require_successful_answer(answer, protocol.SAMPLES), protocol.SAMPLES
+        )
+        counted, again, refused = document.get("counted"), document.get("again"), document.get("refused", [])
         if not (is_valid_count(counted, least=0) and is_valid_count(again, least=0) and isinstance(refused, list)):
             raise self._not_a_collector_error(protocol.SAMPLES)
-        places = tuple(place for place in refused if is_valid_count(place, least=0) and place < samples)
-        if len(set(places)) != len(refused) or counted + again + len(places) != samples:
+        positions = tuple(position for position in refused if is_valid_count(position, least=0) and position < samples)
+        if len(set(positions)) != len(refused) or counted + again + len(positions) != samples:
             raise self._not_a_collector_error(protocol.SAMPLES)
-        return RequestVerdict(counted, again, places)
+        return RequestVerdict(counted, again, positions)
 
     def _get_successful_answer(self, path: str, agreement: str | None, *, most: int) -> Answer:
-        where = path if agreement is None else f"{path}?agreement={agreement}"
+        target = path if agreement is None else f"{path}?agreement={agreement}"
         answer = self.patience.retry_until_answered(
-            self.address, lambda timeout: send_http_request(self.address, "GET", where, timeout=timeout, most=most)
+            self.address, lambda timeout: send_http_request(self.address, "GET", target, timeout=timeout, most=most)
         )
         return self._require_successful_answer(answer, path)
 
@@ -412,9 +424,9 @@ class Collector:
                 raise self._not_a_collector_error(path)
             return answer
         if 300 <= answer.status < 400:
-            there = answer.headers.get("location", "elsewhere")[:_SENTENCE]
+            location = answer.headers.get("location", "elsewhere")[:_SENTENCE]
             raise CollectorError(
-                f"{self.address} redirects to {there!r}, which is not followed. A sample that is sent to another address is another one, "
+                f"{self.address} redirects to {location!r}, which is not followed. A sample that is sent to another address is another one, "
                 "which costs epsilon again, unless the collector had already signed for both addresses when the first one was sent"
             )
         if answer.status == 410:
@@ -430,10 +442,10 @@ class Collector:
     def _error_message_of_server(self, answer: Answer) -> str:
         """The server's own message."""
         try:
-            said = _require_json_object(answer.body).get("error")
+            message = _require_json_object(answer.body).get("error")
         except CollectorError:
             return ""
-        return f": {said[:_SENTENCE]!r}" if isinstance(said, str) else ""
+        return f": {message[:_SENTENCE]!r}" if isinstance(message, str) else ""
 
     def _parse_answer_object(self, answer: Answer, path: str) -> dict[str, Any]:
         try:
@@ -448,8 +460,8 @@ class Collector:
 def sample_request_body(agreement: str, round: int, client: str, sample: Any, longest: int) -> bytes:
     """The body that sends one sample, padded with spaces to the length of the longest sample, so that its length reveals nothing."""
     key = protocol.sample_idempotency_key(client, agreement, round)
-    said = {"agreement": agreement, "round": round, "client": client, "key": key, "sample": sample}
-    return json.dumps(said, allow_nan=False).encode() + b" " * max(0, longest - json_length_of_sample(sample))
+    document = {"agreement": agreement, "round": round, "client": client, "key": key, "sample": sample}
+    return json.dumps(document, allow_nan=False).encode() + b" " * max(0, longest - json_length_of_sample(sample))
 
 
 def json_length_of_sample(sample: Any) -> int:
@@ -470,48 +482,48 @@ def _offered_agreements_or_none(rows: Any) -> dict[str, _OfferedAgreement] | Non
     """The agreements of a list; None if it is not such a list."""
     if not isinstance(rows, list):
         return None
-    found = {}
+    agreements = {}
     for row in rows:
         if not isinstance(row, dict) or not is_agreement_id(row.get("agreement")):
             return None
-        before, rounds = row.get("follows"), row.get("open")
+        predecessor, rounds = row.get("follows"), row.get("open")
         if (
-            not (before is None or is_agreement_id(before))
+            not (predecessor is None or is_agreement_id(predecessor))
             or not isinstance(rounds, list)
             or not all(map(is_valid_count, rounds))
         ):
             return None
-        found[row["agreement"]] = _OfferedAgreement(before, tuple(sorted(set(rounds))), row.get("signed"))
-    return found if len(found) == len(rows) else None
+        agreements[row["agreement"]] = _OfferedAgreement(predecessor, tuple(sorted(set(rounds))), row.get("signed"))
+    return agreements if len(agreements) == len(rows) else None
 
 
 def _first_id_of_agreement_chain(agreement: str, follows: dict[str, str | None]) -> str | None:
     """The first agreement in the chain before this one; None if the chain is broken or circular."""
-    here, seen = agreement, set()
-    while here not in seen and here in follows:
-        seen.add(here)
-        before = follows[here]
-        if before is None:
-            return here
-        here = before
+    current, visited = agreement, set()
+    while current not in visited and current in follows:
+        visited.add(current)
+        predecessor = follows[current]
+        if predecessor is None:
+            return current
+        current = predecessor
     return None
 
 
 def _require_json_object(body: bytes) -> dict[str, Any]:
     try:
-        said = json.loads(body.decode())
+        document = json.loads(body.decode())
     except (ValueError, RecursionError):  # ValueError: no UTF-8, no JSON, a number of thousands of digits
         raise CollectorError("not JSON") from None
-    if not isinstance(said, dict):
+    if not isinstance(document, dict):
         raise CollectorError("not an object")
-    return said
+    return document
 
 
-def is_agreement_id(said: Any) -> TypeGuard[str]:
-    """Whether `said` is the id of an agreement."""
-    return isinstance(said, str) and _ID.fullmatch(said) is not None
+def is_agreement_id(candidate: Any) -> TypeGuard[str]:
+    """Whether `candidate` is the id of an agreement."""
+    return isinstance(candidate, str) and _ID.fullmatch(candidate) is not None
 
 
-def is_valid_count(said: Any, least: int = 1) -> TypeGuard[int]:
-    """Whether `said` is a whole number in the range of counts."""
-    return isinstance(said, int) and not isinstance(said, bool) and least <= said <= 10**9
+def is_valid_count(candidate: Any, least: int = 1) -> TypeGuard[int]:
+    """Whether `candidate` is a whole number in the range of counts."""
+    return isinstance(candidate, int) and not isinstance(candidate, bool) and least <= candidate <= 10**9

@@ -65,7 +65,7 @@ class DeviceData:
     @classmethod
     def from_arguments(cls, p: Any, records: Any, counts: Any, rows: Any = None) -> "DeviceData":
         """The one of the four that is given; an error if it is invalid by itself."""
-        if sum(given is not None for given in (p, records, counts, rows)) != 1:
+        if sum(argument is not None for argument in (p, records, counts, rows)) != 1:
             raise DiscreetError(
                 "pass one of p (a distribution), records= (outcomes), counts= (how often each) and rows= (of a survey)"
             )
@@ -75,15 +75,15 @@ class DeviceData:
             return cls(records=records_as_list(records))
         if counts is not None:
             return cls(amounts=_parse_outcome_amounts(counts, "counts"))
-        if isinstance(p, str) or (isinstance(p, list | tuple) and any(isinstance(each, str) for each in p)):
+        if isinstance(p, str) or (isinstance(p, list | tuple) and any(isinstance(entry, str) for entry in p)):
             raise DiscreetError("p holds texts, not a distribution; pass records as records=")
         if callable(p) or any(hasattr(p, name) for name in ("pdf", "logpdf", "log_density")):
             return cls(density=p)
-        found = _parse_outcome_amounts(p, "p")
-        values = found.values if isinstance(found, LabelledValues) else found
+        amounts = _parse_outcome_amounts(p, "p")
+        values = amounts.values if isinstance(amounts, LabelledValues) else amounts
         if abs(float(values.sum()) - 1.0) > SUM_TOLERANCE:
             raise DiscreetError(f"p sums to {values.sum():.12g}, not to 1; normalise it, or pass counts=")
-        return cls(amounts=found)
+        return cls(amounts=amounts)
 
     def prepare_draw(self, sampler: AnySampler, agreement: Agreement) -> DeviceDraw:
         """How a sample or a report of this device is drawn under the agreement. No input is refused."""
@@ -118,14 +118,14 @@ class DeviceData:
             numbers = _outcome_numbers_of_records(domain, self.records)
             values = np.ones(len(numbers))
         elif isinstance(self.amounts, LabelledValues):
-            named = Numbers(domain.size) if domain.edges is not None else domain
-            numbers, values = named.find_numbers(list(self.amounts.labels)), self.amounts.values
+            label_domain = Numbers(domain.size) if domain.edges is not None else domain
+            numbers, values = label_domain.find_numbers(list(self.amounts.labels)), self.amounts.values
         elif self.amounts is not None and len(self.amounts) == domain.size:
             numbers, values = np.arange(domain.size), self.amounts
         else:
-            held = "rows or a density" if self.amounts is None else f"{len(self.amounts)} numbers"
+            holding = "rows or a density" if self.amounts is None else f"{len(self.amounts)} numbers"
             return _prepare_reference_draw(
-                sampler, f"the device holds {held}, and the agreement is on {domain.size} outcomes"
+                sampler, f"the device holds {holding}, and the agreement is on {domain.size} outcomes"
             )
         values = values / max(float(values.max(initial=0.0)), 1e-300)  # so that no sum overflows
         inside = numbers >= 0
@@ -135,16 +135,16 @@ class DeviceData:
             amounts[other] += outside
         if not amounts.sum() > 0.0:
             return _prepare_reference_draw(sampler, "nothing that the device holds is an outcome of the agreement")
-        held = amounts / amounts.sum()
-        law = _move_law_into_band(held, sampler)
+        device_law = amounts / amounts.sum()
+        law = _move_law_into_band(device_law, sampler)
         share = outside / total
-        became = "was left out" if other is None else "counts as the agreement's other outcome"
+        treatment = "was left out" if other is None else "counts as the agreement's other outcome"
         problems = []
         if outside:
             problems.append(
-                f"{100 * share:.3g} % of what the device holds is outside the agreement's domain, and {became}"
+                f"{100 * share:.3g} % of what the device holds is outside the agreement's domain, and {treatment}"
             )
-        if law is not held:
+        if law is not device_law:
             problems.append("the device's distribution is outside the agreement's family, and was moved to its edge")
         problem = "; ".join(problems)
         return _prepare_draw_with_reference_fallback(
@@ -162,15 +162,15 @@ class DeviceData:
             )
         points = _records_as_points(self.records, family.dim)
         low, high = family.space
-        moved = np.clip(points, low, high)
-        kept = np.asarray(np.isfinite(moved).all(axis=1))
-        kept[kept] = np.isfinite(family.log_reference(moved[kept]))
-        outside = 1.0 - float((kept & (moved == points).all(axis=1)).mean()) if len(points) else 0.0
-        if not kept.any():
+        nearest = np.clip(points, low, high)
+        usable = np.asarray(np.isfinite(nearest).all(axis=1))
+        usable[usable] = np.isfinite(family.log_reference(nearest[usable]))
+        outside = 1.0 - float((usable & (nearest == points).all(axis=1)).mean()) if len(points) else 0.0
+        if not usable.any():
             return _prepare_reference_draw(
                 sampler, "nothing that the device holds is a point of the agreement's family"
             )
-        law = family.law(records=moved[kept])
+        law = family.law(records=nearest[usable])
         problem = f"{100 * outside:.3g} % of the records are outside the agreement's family" if outside else ""
         return _prepare_draw_with_reference_fallback(
             sampler, lambda: int(sampler.release_number(law)), outside, problem
@@ -186,20 +186,24 @@ def _rows_as_mappings(rows: Any) -> list[Mapping[str, Any]]:
         if len({len(values) for values in columns.values()}) > 1:
             raise DiscreetError("the columns of rows differ in length; pass one value of each column for each row")
         return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-    found = records_as_list(rows)
-    for place, row in enumerate(found):
+    mappings = records_as_list(rows)
+    for index, row in enumerate(mappings):
         if not isinstance(row, Mapping):
             raise DiscreetError(
-                f"rows[{place}] is not a dict of columns and values; pass rows=[{{'column': value}}, ...]"
+                f"rows[{index}] is not a dict of columns and values; pass rows=[{{'column': value}}, ...]"
             )
-    return found
+    return mappings
 
 
 def _records_as_points(records: list[Any], dim: int) -> Floats:
     """Records as points (n, dim), NaN for invalid ones."""
     if dim == 1:
-        return records_as_floats_or_nan([each[0] if np.shape(each) == (1,) else each for each in records])[:, None]
-    rows = [records_as_floats_or_nan(each) if np.shape(each) == (dim,) else np.full(dim, np.nan) for each in records]
+        return records_as_floats_or_nan([record[0] if np.shape(record) == (1,) else record for record in records])[
+            :, None
+        ]
+    rows = [
+        records_as_floats_or_nan(record) if np.shape(record) == (dim,) else np.full(dim, np.nan) for record in records
+    ]
     return np.array(rows).reshape(-1, dim)
 
 
@@ -217,29 +221,29 @@ def _move_law_into_band(law: Floats, sampler: OutcomeSampler) -> Floats:
     """
     if isinstance(sampler, ReportSampler) or sampler.mixing is None:
         return law
-    own = np.broadcast_to(np.asarray(sampler.reference), law.shape)
-    away, bounds = law - own, sampler.family.bounds
-    room = np.where(away > 0.0, (bounds.upper - 1.0) * own, (1.0 - bounds.lower) * own)
-    outside = np.abs(away) > room * (1.0 + _SLACK)
-    kept = float(np.divide(room, np.abs(away), out=np.ones_like(law), where=outside).min())
-    return law if kept >= 1.0 else own + kept * away
+    reference = np.broadcast_to(np.asarray(sampler.reference), law.shape)
+    offset, bounds = law - reference, sampler.family.bounds
+    room = np.where(offset > 0.0, (bounds.upper - 1.0) * reference, (1.0 - bounds.lower) * reference)
+    outside = np.abs(offset) > room * (1.0 + _SLACK)
+    factor = float(np.divide(room, np.abs(offset), out=np.ones_like(law), where=outside).min())
+    return law if factor >= 1.0 else reference + factor * offset
 
 
-def _parse_outcome_amounts(given: Any, name: str) -> LabelledValues | Floats:
+def _parse_outcome_amounts(amounts: Any, name: str) -> LabelledValues | Floats:
     """One number for each outcome, by label or in the order of outcomes; finite and at least 0."""
-    if not (isinstance(given, Mapping) or hasattr(given, "__array__")):
-        given = records_as_list(given)
-    named = split_labels_from_numbers(given, name)
-    values = as_floats(given if named is None else named.values, name)
+    if not (isinstance(amounts, Mapping) or hasattr(amounts, "__array__")):
+        amounts = records_as_list(amounts)
+    labelled_values = split_labels_from_numbers(amounts, name)
+    values = as_floats(amounts if labelled_values is None else labelled_values.values, name)
     if values.ndim != 1:
         raise DiscreetError(
             f"{name} has shape {values.shape}; a device is one client, with one number for each outcome"
         )
     refuse_bad_entries(values, name)
-    dtype = np.asarray(given if named is None else named.values).dtype
+    dtype = np.asarray(amounts if labelled_values is None else labelled_values.values).dtype
     if name == "p" and dtype.kind == "f" and dtype.itemsize < 8 and values.size:
         values = renormalise_rounded_laws(values, float(np.finfo(dtype).eps))
-    return values if named is None else LabelledValues(named.labels, values)
+    return values if labelled_values is None else LabelledValues(labelled_values.labels, values)
 
 
 def _outcome_numbers_of_records(domain: Domain, records: list[Any]) -> NDArray[np.int64]:
@@ -265,28 +269,28 @@ def _draw_from_reference(sampler: AnySampler) -> int:
     return sampler.release_reference_number()
 
 
-def _result_or_fallback(action: Callable[[], Result], otherwise: Callable[[BaseException], Result]) -> Result:
-    """The result of `action`, or of `otherwise` if it fails: a density is the device's own code, which may raise anything."""
+def _result_or_fallback(action: Callable[[], Result], fallback: Callable[[BaseException], Result]) -> Result:
+    """The result of `action`, or of `fallback` if it fails: a density is the device's own code, which may raise anything."""
     try:
         return action()
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        return otherwise(error)
+        return fallback(error)
 
 
 def _prepare_reference_draw(sampler: AnySampler, problem: str) -> DeviceDraw:
     """A draw of the reference; on outcomes by the same steps as any other, so that the time it takes tells nothing."""
-    told = f"{problem}; its sample is one of the reference"
+    sentence = f"{problem}; its sample is one of the reference"
     if isinstance(sampler, (ReportSampler, SurveySampler)):
-        return _prepare_draw_with_reference_fallback(sampler, lambda: _draw_from_reference(sampler), 1.0, told)
+        return _prepare_draw_with_reference_fallback(sampler, lambda: _draw_from_reference(sampler), 1.0, sentence)
     if isinstance(sampler.family, ContinuousFamily):
-        return DeviceDraw(sampler.release_reference_number, 1.0, told)
+        return DeviceDraw(sampler.release_reference_number, 1.0, sentence)
     reference = np.broadcast_to(np.asarray(sampler.reference, dtype=np.float64), (sampler.carrier.size,))
     law = _move_law_into_band(reference / reference.sum(), sampler)
     if isinstance(sampler, OwnSampler):
         # its law is asked for all the same: the time that it takes would tell that there is nothing
         return _prepare_draw_with_reference_fallback(
-            sampler, lambda: (sampler.weights_on_atoms(law), _draw_from_reference(sampler))[1], 1.0, told
+            sampler, lambda: (sampler.weights_on_atoms(law), _draw_from_reference(sampler))[1], 1.0, sentence
         )
-    return _prepare_draw_with_reference_fallback(sampler, lambda: _draw_in_constant_time(sampler, law), 1.0, told)
+    return _prepare_draw_with_reference_fallback(sampler, lambda: _draw_in_constant_time(sampler, law), 1.0, sentence)

@@ -25,7 +25,15 @@ from discreet.client._client import NO_KEY, pinned_agreement_or_id, require_publ
 from discreet.client._collector import Collector, Patience
 from discreet.client._protocol import parse_address
 from discreet.domain import as_domain
-from discreet.errors import POSITIVE, CollectorError, DiscreetError, LedgerError, check_choice, raise_missing_extra
+from discreet.errors import (
+    POSITIVE,
+    CollectorError,
+    DiscreetError,
+    LedgerError,
+    check_callable,
+    check_choice,
+    raise_missing_extra,
+)
 from discreet.ledger import (
     Budget,
     Destination,
@@ -142,8 +150,14 @@ def send_table(
         BudgetError: if clients cannot pay.
         DiscreetError: for a table that cannot be read, before the collector is contacted.
     """
-    held = as_secret(secret)
-    if held is None:
+    if progress is not None:
+        check_callable(
+            "progress", progress, "pass a function of the numbers of acknowledged samples and of all samples"
+        )
+    if notify is not None:
+        check_callable("notify", notify, "pass a function of a sentence")
+    gateway_secret = as_secret(secret)
+    if gateway_secret is None:
         raise DiscreetError("a gateway needs a secret; make one with: discreet secret FILE")
     address = parse_address(url, plain_http=plain_http, tls=tls)
     advice = ""  # for whoever stops the run
@@ -152,68 +166,85 @@ def send_table(
         if notify is not None:
             notify(sentence + advice)
 
-    trying = Patience(timeout=timeout, total=patience, notify=notify_with_advice)
-    service = Collector(address, trying, require_sendable_token(token))
-    only, trusted = pinned_agreement_or_id(agreement), require_public_key_or_no_key(key)
+    request_patience = Patience(timeout=timeout, total=patience, notify=notify_with_advice)
+    service = Collector(address, request_patience, require_sendable_token(token))
+    pinned, trusted_key = pinned_agreement_or_id(agreement), require_public_key_or_no_key(key)
     POSITIVE.check("epsilon", epsilon)
-    least = only.epsilon if isinstance(only, Agreement) else 0.0
-    books = _open_or_create_gateway_ledger(held, budget, least, notify_with_advice) if ledger is None else ledger
+    least_epsilon = pinned.epsilon if isinstance(pinned, Agreement) else 0.0
+    population_ledger = (
+        _open_or_create_gateway_ledger(gateway_secret, budget, least_epsilon, notify_with_advice)
+        if ledger is None
+        else ledger
+    )
     names = _value_column_names(value)
     make_table_source = _make_table_reader(table, client, names, count, weight, nulls)
 
-    offer = service.read_offer(only.id if isinstance(only, Agreement) else only)
+    offer = service.read_offer(pinned.id if isinstance(pinned, Agreement) else pinned)
     number = offer.choose_open_round(round)
     if offer.enrolment and token is None:
         raise CollectorError(
             f"{address} takes samples only from enrolled clients; give the gateway's token: token= "
             f"(--gateway-token-file)"
         )
-    if trusted is not None and (offer.key or NO_KEY) != trusted:
+    if trusted_key is not None and (offer.key or NO_KEY) != trusted_key:
         raise CollectorError(
-            f"{address} is to sign with key {trusted}, and agreement {offer.agreement} is not signed by it"
+            f"{address} is to sign with key {trusted_key}, and agreement {offer.agreement} is not signed by it"
         )
-    agreed = only if isinstance(only, Agreement) else service.read_agreement(offer.agreement)
-    service.refuse_unnamed_own_mechanism(agreed, named=only is not None)
-    agreed.check_round(number)
-    if agreed.epsilon > epsilon:
+    chosen_agreement = pinned if isinstance(pinned, Agreement) else service.read_agreement(offer.agreement)
+    service.refuse_unnamed_own_mechanism(chosen_agreement, named=pinned is not None)
+    chosen_agreement.check_round(number)
+    if chosen_agreement.epsilon > epsilon:
         raise DiscreetError(
-            f"{address} offers an agreement at epsilon = {agreed.epsilon:g}, more than the {epsilon:g} allowed: epsilon= (--epsilon)"
+            f"{address} offers an agreement at epsilon = {chosen_agreement.epsilon:g}, more than the {epsilon:g} allowed: "
+            "epsilon= (--epsilon)"
         )
     from discreet.tables import Columns, sample  # installed: the table was read with it
 
     columns = Columns(
-        client=client, value=_value_columns_of_agreement(agreed, names, str(address)), count=count, weight=weight
+        client=client,
+        value=_value_columns_of_agreement(chosen_agreement, names, str(address)),
+        count=count,
+        weight=weight,
     )
     question = Question(value=columns.value_columns_text, count=count, weight=weight)
     agreements = frozenset(offer.follows)
-    to = Destination(str(address), offer.key, offer.collection, agreements, trusted=trusted is not None)
-    books = books.for_destination(to)
-    asked = Round(agreement=agreed.id, question=question, number=number, epsilon=agreed.epsilon)
-    books.refuse_wrong_destination(asked)
-    terms: Any = {} if agreed.survey is not None else {"value": columns.value}
-    drawn = sample(
-        make_table_source(), client=client, **terms, count=count, weight=weight, domain=domain, other=other, outside="agreed",
-        agreement=agreed, round=number, ledger=books, over_budget=over_budget,
-    )  # fmt: skip
-    given = books.destination_of_round(asked) or to
-    advice = f" (round {number} is paid for: after an interruption run the same again with round={number} (--round {number}))"
+    to = Destination(str(address), offer.key, offer.collection, agreements, trusted=trusted_key is not None)
+    population_ledger = population_ledger.for_destination(to)
+    question_round = Round(
+        agreement=chosen_agreement.id, question=question, number=number, epsilon=chosen_agreement.epsilon
+    )
+    population_ledger.refuse_wrong_destination(question_round)
+    terms: Any = {} if chosen_agreement.survey is not None else {"value": columns.value}
+    rerun = f"run the same again with round={number} (--round {number})"
+    advice = f" (round {number} may be paid for: after an interruption {rerun})"
     counted = again = refused = 0
-    for samples, body in _iterate_sample_counts_and_bodies(
-        _append_outcome_number_column(drawn, agreed, domain), given, agreed, number, held
-    ):
-        try:
-            verdict = service.send_samples(body, protocol.ARROW, samples)
-        except CollectorError as error:
-            raise CollectorError(
-                f"{error} ({counted + again + refused:,} of {drawn.num_rows:,} samples of round {number} are acknowledged; run the same "
-                f"again with round={number} (--round {number}): it sends the same, and spends nothing more)"
-            ) from None
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(f"interrupted{advice}") from None
-        counted, again, refused = counted + verdict.counted, again + verdict.again, refused + len(verdict.refused)
-        if progress is not None:
-            progress(counted + again + refused, drawn.num_rows)
-    return Sent(given.collection, agreed.id, number, counted, again, refused)
+    try:
+        drawn_table = sample(
+            make_table_source(), client=client, **terms, count=count, weight=weight, domain=domain, other=other, outside="agreed",
+            agreement=chosen_agreement, round=number, ledger=population_ledger, over_budget=over_budget,
+        )  # fmt: skip
+        advice = f" (round {number} is paid for: after an interruption {rerun})"
+        destination = population_ledger.destination_of_round(question_round) or to
+        for samples, body in _iterate_sample_counts_and_bodies(
+            _append_outcome_number_column(drawn_table, chosen_agreement, domain),
+            destination,
+            chosen_agreement,
+            number,
+            gateway_secret,
+        ):
+            try:
+                verdict = service.send_samples(body, protocol.ARROW, samples)
+            except CollectorError as error:
+                raise CollectorError(
+                    f"{error} ({counted + again + refused:,} of {drawn_table.num_rows:,} samples of round {number} are "
+                    f"acknowledged; {rerun}: it sends the same, and spends nothing more)"
+                ) from None
+            counted, again, refused = counted + verdict.counted, again + verdict.again, refused + len(verdict.refused)
+            if progress is not None:
+                progress(counted + again + refused, drawn_table.num_rows)
+    except KeyboardInterrupt:  # wherever it comes: without its round, the next run could pay for another
+        raise KeyboardInterrupt(f"interrupted{advice}") from None
+    return Sent(destination.collection, chosen_agreement.id, number, counted, again, refused)
 
 
 def _open_or_create_gateway_ledger(
@@ -222,7 +253,7 @@ def _open_or_create_gateway_ledger(
     """The gateway's ledger beside its secret; created if its budget is given, which pays for one sample at epsilon at least."""
     if secret.state is None:
         raise DiscreetError("a gateway keeps a ledger beside its secret, and this secret is in no file: pass ledger=")
-    wanted = None if budget is None else Budget(epsilon=budget)
+    client_budget = None if budget is None else Budget(epsilon=budget)
     folder = Path(f"{str(secret.state).removesuffix(_ROUNDS)}{_LEDGER}")
     if not population_ledger_exists(folder):
         if budget is None:
@@ -231,19 +262,21 @@ def _open_or_create_gateway_ledger(
                 "may cost: budget= (--budget)"
             )
         refuse_budget_below_one_sample(budget, epsilon, folder)
-        empty = folder.exists()
+        folder_existed = folder.exists()
         try:
-            made = PopulationLedger.create(folder, budget=budget, secret=secret)
-            if empty:
-                notify(new_ledger_message(made, empty_folder=True))
-            return made
+            new_ledger = PopulationLedger.create(folder, budget=budget, secret=secret)
+            if folder_existed:
+                notify(new_ledger_message(new_ledger, empty_folder=True))
+            return new_ledger
         except LedgerError:
             if not population_ledger_exists(folder):  # else another run created it
                 raise
-    found = PopulationLedger(folder, secret)
-    if wanted is not None and wanted != found.budget:
-        raise LedgerError(f"budget = {wanted.epsilon:g} is not the {found.budget} of ledger {folder}; leave it out")
-    return found
+    ledger = PopulationLedger(folder, secret)
+    if client_budget is not None and client_budget != ledger.budget:
+        raise LedgerError(
+            f"budget = {client_budget.epsilon:g} is not the {ledger.budget} of ledger {folder}; leave it out"
+        )
+    return ledger
 
 
 def _value_column_names(value: Any) -> tuple[str, ...]:
@@ -254,21 +287,21 @@ def _value_column_names(value: Any) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _value_columns_of_agreement(agreed: Agreement, names: tuple[str, ...], address: str) -> str | tuple[str, ...]:
+def _value_columns_of_agreement(agreement: Agreement, names: tuple[str, ...], address: str) -> str | tuple[str, ...]:
     """The column that the agreement is on, or those of its survey in their order; an error if the table is to give others."""
-    if not isinstance(agreed.family, RowTerms):
+    if not isinstance(agreement.family, RowTerms):
         if len(names) > 1:
             raise DiscreetError(
                 f"{address} offers an agreement on one column, and value (--value) names {len(names)}; name the one to release"
             )
         return names[0]
-    asked = tuple(agreed.family.columns)
-    if set(asked) != set(names):
+    survey_columns = tuple(agreement.family.columns)
+    if set(survey_columns) != set(names):
         raise DiscreetError(
-            f"{address} offers a survey of {', '.join(map(repr, asked))}, and the table is to give {', '.join(map(repr, names))}: name all "
-            "columns of the survey, and no others, with value= (--value)"
+            f"{address} offers a survey of {', '.join(map(repr, survey_columns))}, and the table is to give "
+            f"{', '.join(map(repr, names))}: name all columns of the survey, and no others, with value= (--value)"
         )
-    return asked
+    return survey_columns
 
 
 def _make_table_reader(
@@ -296,56 +329,58 @@ def _make_table_reader(
     source = source_of_table(table)
     refuse_missing_columns(columns.all_column_names, source)
     frames = list(
-        source.read_prepared_frames(lambda frame: frame.select(columns.all_column_names), columns.all_column_names)
+        source.read_prepared_frames(
+            lambda frame: frame.select(columns.all_column_names), columns.all_column_names, client=columns.client
+        )
     )
-    whole = pl.concat(frames) if frames else pl.DataFrame(schema=source.schema).select(columns.all_column_names)
+    table_frame = pl.concat(frames) if frames else pl.DataFrame(schema=source.schema).select(columns.all_column_names)
 
     def make_table_source() -> "Source":
-        return ScannedSource(source.name, whole.lazy(), untyped=source.untyped_columns, rows=whole.height)
+        return ScannedSource(source.name, table_frame.lazy(), untyped=source.untyped_columns, rows=table_frame.height)
 
     for name in names:
         refuse_unreadable_table(make_table_source(), replace(columns, value=name), nulls=nulls)
     return make_table_source
 
 
-def _append_outcome_number_column(drawn: "pa.Table", agreed: Agreement, domain: Any) -> "pa.Table":
+def _append_outcome_number_column(table: "pa.Table", agreement: Agreement, domain: Any) -> "pa.Table":
     """Samples with the numbers of their outcomes beside them, where they are texts, which differ in length. Reports are numbers already."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if agreed.release_kind == "report":
-        return drawn
-    samples = drawn.column("sample")
+    if agreement.release_kind == "report":
+        return table
+    samples = table.column("sample")
     if not (pa.types.is_string(samples.type) or pa.types.is_large_string(samples.type)):
-        return drawn
-    labels = agreed.domain.labels if domain is None else as_domain(domain).labels
-    return drawn.append_column(_NUMBERS, pc.index_in(samples, pa.array(labels, samples.type)))
+        return table
+    labels = agreement.domain.labels if domain is None else as_domain(domain).labels
+    return table.append_column(_NUMBERS, pc.index_in(samples, pa.array(labels, samples.type)))
 
 
 def _iterate_sample_counts_and_bodies(
-    drawn: "pa.Table", to: Destination, agreed: Agreement, number: int, secret: Secret
+    table: "pa.Table", to: Destination, agreement: Agreement, number: int, secret: Secret
 ) -> Iterator[tuple[int, bytes]]:
     """The requests: the number of samples of each, and an Arrow stream whose length does not depend on them."""
     import pyarrow as pa
 
-    about = {"agreement": agreed.id, "round": str(number)}
-    if _NUMBERS in drawn.schema.names:
-        about["samples"] = "numbers"
-    samples = drawn.column(_NUMBERS if _NUMBERS in drawn.schema.names else agreed.release_kind)
-    for start in range(0, drawn.num_rows, _BATCH):
-        part = drawn.slice(start, _BATCH)
-        called = [
-            protocol.client_name_in_collection(to.collection, secret.value, str(one), address=to.address)
-            for one in part.column(0).to_pylist()  # the client, whose column has another name where its own is taken
+    metadata = {"agreement": agreement.id, "round": str(number)}
+    if _NUMBERS in table.schema.names:
+        metadata["samples"] = "numbers"
+    samples = table.column(_NUMBERS if _NUMBERS in table.schema.names else agreement.release_kind)
+    for start in range(0, table.num_rows, _BATCH):
+        part = table.slice(start, _BATCH)
+        names = [
+            protocol.client_name_in_collection(to.collection, secret.value, str(client), address=to.address)
+            for client in part.column(0).to_pylist()  # the client, whose column has another name where its own is taken
         ]
-        keys = [protocol.sample_idempotency_key(name, agreed.id, number) for name in called]
+        keys = [protocol.sample_idempotency_key(name, agreement.id, number) for name in names]
         columns = {
-            "client": pa.array(called),
+            "client": pa.array(names),
             "key": pa.array(keys),
             "sample": samples.slice(start, _BATCH).combine_chunks(),
         }
-        rows = pa.table(columns).replace_schema_metadata(about)
-        into = pa.BufferOutputStream()
-        with pa.ipc.new_stream(into, rows.schema) as stream:
+        rows = pa.table(columns).replace_schema_metadata(metadata)
+        buffer = pa.BufferOutputStream()
+        with pa.ipc.new_stream(buffer, rows.schema) as stream:
             stream.write_table(rows)
-        yield rows.num_rows, into.getvalue().to_pybytes()
+        yield rows.num_rows, buffer.getvalue().to_pybytes()

@@ -15,8 +15,10 @@ derive it from a secret that stays on the device, the collection and the collect
                     collection answers new samples by a 410, counts none of them, and acknowledges those that it has.
     GET /collection {"collection": ID, "agreement": ID of the newest, "round": the open round, "enrolment": whether names have to be known,
                     "closed": DAY or null; no round of a closed collection is open,
+                    "shown": when estimates are shown, "always", "after" or "never",
                     "agreements": [{"agreement": ID, "follows": ID or null, "rounds": J, "open": [open rounds], "purpose": TEXT,
-                    "signed": {"addresses": [URL, ...], "key": KEY, "signature": SIGNATURE} or null}, ...],
+                    "signed": {"addresses": [URL, ...], "key": KEY, "signature": SIGNATURE} or null,
+                    "questions": DIGEST of what people are asked in words, or null}, ...],
                     "groups": [IDs of agreements that differ in their purpose alone], "stages": [IDs that /pooled joins],
                     "within": [columns of a survey that /groups takes],
                     "beside": [{"agreement": ID of the newest, "purpose": TEXT}, ...] other collections of the same store}
@@ -120,13 +122,15 @@ def parse_address(url: Any, *, plain_http: bool = False, tls: ssl.SSLContext | N
         raise DiscreetError(
             f"url = {url!r} is not an address; give the collector's, such as https://example.org, or http://127.0.0.1:8000 on this machine"
         )
+    if port == 0:
+        raise DiscreetError(f"url = {url!r} has port 0, at which nobody listens; give the collector's, or leave it out")
     if parts.username is not None or parts.password is not None:
         raise DiscreetError("url holds a name or a password, which would be kept in logs; leave them out")
     if parts.query or parts.fragment:
         raise DiscreetError(f"url = {url!r} has a query or a fragment; give the collector's address alone")
     if not parts.path.isascii():
         raise DiscreetError(f"url = {url!r} has a folder with characters outside ASCII; escape them")
-    if parts.scheme == "http" and not (check_flag("plain_http", plain_http) or _is_host_this_machine(host)):
+    if parts.scheme == "http" and not (check_flag("plain_http", plain_http) or is_host_this_machine(host)):
         raise DiscreetError(
             f"url = {url!r} is not encrypted: observers would see who takes part; use https://, or plain_http=True "
             "(--plain-http) on a network of your own"
@@ -135,7 +139,7 @@ def parse_address(url: Any, *, plain_http: bool = False, tls: ssl.SSLContext | N
     return Address(parts.scheme, host, port or _PORTS[parts.scheme], parts.path.rstrip("/"), context)
 
 
-def _is_host_this_machine(host: str) -> bool:
+def is_host_this_machine(host: str) -> bool:
     """Whether `host` is this machine."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
@@ -151,13 +155,13 @@ def client_name_in_collection(collection: str, secret: bytes, client: str = "", 
         secret: of the device, or of a gateway for many clients.
         client: of the gateway, by its name there.
         address: of the collector, so that a collector that claims another's collection learns no name that is used there. (A browser
-            keeps one secret for each site, and needs no address.)
+            leaves it out for a collector on the page's own site, and for entries that earlier versions made without it.)
 
     Returns:
         64 hexadecimal digits.
     """
-    said = f"discreet client\0{collection}\0{client}" + (f"\0{address}" if address else "")
-    return hmac.new(secret, said.encode(), hashlib.sha256).hexdigest()
+    message = f"discreet client\0{collection}\0{client}" + (f"\0{address}" if address else "")
+    return hmac.new(secret, message.encode(), hashlib.sha256).hexdigest()
 
 
 def sample_idempotency_key(name: str, agreement: str, round: int) -> str:
@@ -230,18 +234,18 @@ class CollectorKey:
         return f"<CollectorKey {short_key_text(self.public)}>"
 
 
-def has_valid_signature(statement: CollectionStatement, signed: StatementSignature) -> bool:
+def has_valid_signature(statement: CollectionStatement, signature: StatementSignature) -> bool:
     """Whether the signature is valid for this statement and its key."""
     try:
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     except ImportError as missing:
         raise_missing_extra("signed", missing)
-    if statement.addresses != signed.addresses:
+    if statement.addresses != signature.addresses:
         return False
     try:
-        public = Ed25519PublicKey.from_public_bytes(bytes.fromhex(signed.key))
-        public.verify(bytes.fromhex(signed.signature), statement.signed_bytes)
+        public = Ed25519PublicKey.from_public_bytes(bytes.fromhex(signature.key))
+        public.verify(bytes.fromhex(signature.signature), statement.signed_bytes)
     except (InvalidSignature, ValueError):
         return False
     return True
@@ -272,7 +276,7 @@ def is_public_key(text: Any) -> bool:
 
 def short_key_text(key: str) -> str:
     """The first 16 digits of a key in groups of four, for people to compare."""
-    return " ".join(key[at : at + 4] for at in range(0, 16, 4))
+    return " ".join(key[start : start + 4] for start in range(0, 16, 4))
 
 
 def create_collector_key_file(path: str | Path) -> None:
@@ -284,19 +288,21 @@ def create_collector_key_file(path: str | Path) -> None:
 
 def read_collector_key(path: str | Path) -> CollectorKey:
     """The key in a file; an error if anyone but its owner may read it."""
-    found = _KEY_LINE.match(read_private_file(path, what="collector key", most=1024, fix=_KEY_FIX))
-    if found is None:
+    match = _KEY_LINE.match(read_private_file(path, what="collector key", most=1024, fix=_KEY_FIX))
+    if match is None:
         raise DiscreetError(f"{path} does not hold a collector's key; {_KEY_FIX}")
-    return CollectorKey(bytes.fromhex(found[1].decode()))
+    return CollectorKey(bytes.fromhex(match[1].decode()))
 
 
 def normalise_addresses(addresses: Sequence[str]) -> tuple[str, ...]:
     """The addresses of a statement in normal form: lower case, no default port, no slash at the end."""
-    listed = check_texts("addresses", addresses, "pass addresses such as https://example.org")
+    urls = check_texts("addresses", addresses, "pass addresses such as https://example.org")
     try:
-        found = tuple(str(parse_address(address, plain_http=True)) for address in listed)
+        normal_forms = tuple(str(parse_address(address, plain_http=True)) for address in urls)
     except DiscreetError as error:
         raise DiscreetError(str(error).replace("url", "address", 1)) from None
-    if not 1 <= len(found) <= MOST_ADDRESSES:
-        raise DiscreetError(f"a signed collection has 1 to {MOST_ADDRESSES} addresses, not {len(found)}: --address")
-    return found
+    if not 1 <= len(normal_forms) <= MOST_ADDRESSES:
+        raise DiscreetError(
+            f"a signed collection has 1 to {MOST_ADDRESSES} addresses, not {len(normal_forms)}: --address"
+        )
+    return normal_forms

@@ -117,18 +117,18 @@ class CollectedAgreement:
     def refuse_closed_round(self, round_number: int) -> None:
         """Raise an error for a round that is not open."""
         if round_number not in self.rounds:
-            said = ", ".join(map(str, self.rounds)) or "none"
-            raise unprocessable_problem(f"round is not one that is open: of this agreement they are {said}")
+            open_rounds = ", ".join(map(str, self.rounds)) or "none"
+            raise unprocessable_problem(f"round is not one that is open: of this agreement they are {open_rounds}")
 
     def make_arrivals(
         self, round_number: int, clients: Sequence[str], keys: Sequence[str], outcomes: Any, gateway: str | None = None
     ) -> list[Arrival]:
         """Arrivals for a store: digests in place of names and keys. `gateway`: the id of the gateway that gave the names."""
-        place: tuple[str, ...] = ("discreet speaker", self.kept.collection, str(round_number))
+        context: tuple[str, ...] = ("discreet speaker", self.kept.collection, str(round_number))
         if gateway is not None and self.kept.apart:
-            place = ("discreet speaker of a gateway", self.kept.collection, str(round_number), gateway)
+            context = ("discreet speaker of a gateway", self.kept.collection, str(round_number), gateway)
         return [
-            Arrival(text_digest(*place, client), text_digest("discreet sent", key), outcome)
+            Arrival(text_digest(*context, client), text_digest("discreet sent", key), outcome)
             for client, key, outcome in zip(clients, keys, outcomes.tolist(), strict=True)
         ]
 
@@ -175,13 +175,13 @@ def _labelled_agreement_coding_and_report_sampler(
 
     A store cannot give reports back: what is not estimated here would not be estimated at all.
     """
-    if coding.size > MOST_LISTED:
+    if coding.size > MOST_ANSWERED:
         raise DiscreetError(
-            f"the agreement is on reports of {coding.size:,} outcomes, and a service estimates {MOST_LISTED:,} at most; gather reports in "
+            f"the agreement is on reports of {coding.size:,} outcomes, and a service estimates {MOST_ANSWERED:,} at most; gather reports in "
             "files, and estimate from them: discreet estimate"
         )
-    named = replace(agreement, family=agreement.on_outcomes.on(coding.domain))
-    return named, coding, named.report_sampler()
+    labelled_agreement = replace(agreement, family=agreement.on_outcomes.on(coding.domain))
+    return labelled_agreement, coding, labelled_agreement.report_sampler()
 
 
 def _require_countable_survey_sampler(agreement: Agreement) -> SurveySampler:
@@ -194,32 +194,45 @@ def _require_countable_survey_sampler(agreement: Agreement) -> SurveySampler:
     return sampler
 
 
-def agreements_differ_in_purpose_alone(one: Agreement, other: Agreement) -> bool:
+def agreements_differ_in_purpose_alone(first: Agreement, second: Agreement) -> bool:
     """Whether two agreements differ in their purpose at most, so that they may be those of two groups."""
-    return replace(one, purpose="").id == replace(other, purpose="").id
+    return replace(first, purpose="").id == replace(second, purpose="").id
 
 
 def can_be_estimated_as_stages(agreements: Sequence[Agreement]) -> bool:
     """Whether agreements are stages that can be estimated together: several, on the same outcomes, one sample of each client."""
-    if len(agreements) < 2 or any(isinstance(each.family, (ContinuousTerms, RowTerms)) for each in agreements):
+    if len(agreements) < 2 or any(
+        isinstance(agreement.family, (ContinuousTerms, RowTerms)) for agreement in agreements
+    ):
         return False
-    if any(each.own is not None for each in agreements):
+    if any(agreement.own is not None for agreement in agreements):
         return False
-    return len({each.domain.digest for each in agreements}) == 1
+    return len({agreement.domain.digest for agreement in agreements}) == 1
 
 
-def survey_columns_to_group_by(agreed: Agreement) -> list[str]:
+def survey_columns_to_group_by(agreement: Agreement) -> list[str]:
     """The columns of a survey within whose outcomes shares can be told: a question asks for them and another column."""
-    if agreed.survey is None or not isinstance(agreed.family, RowTerms):
+    if agreement.survey is None or not isinstance(agreement.family, RowTerms):
         return []
-    questions = agreed.survey_sampler().survey.questions
-    asked = {name for each in questions if each.kind == "shares" and len(each.columns) > 1 for name in each.columns}
-    return [name for name in agreed.family.columns if name in asked]
+    questions = agreement.survey_sampler().survey.questions
+    grouping_columns = {
+        name
+        for question in questions
+        if question.kind == "shares" and len(question.columns) > 1
+        for name in question.columns
+    }
+    return [name for name in agreement.family.columns if name in grouping_columns]
 
 
-def _changeable_field_values(kept: StoredAgreement) -> tuple[Any, ...]:
+def _changeable_field_values(stored_agreement: StoredAgreement) -> tuple[Any, ...]:
     """The values that a store may change of an agreement, such as whether it is closed."""
-    return kept.signed, kept.closed, kept.least, kept.shown, kept.questions
+    return (
+        stored_agreement.signed,
+        stored_agreement.closed,
+        stored_agreement.least,
+        stored_agreement.shown,
+        stored_agreement.questions,
+    )
 
 
 class Catalogue:
@@ -232,8 +245,8 @@ class Catalogue:
 
     def __init__(self, store: Store, rounds: Iterable[int]) -> None:
         self._store = store
-        listed = check_list("rounds", rounds, "pass the numbers of rounds")
-        self._rounds = tuple(sorted({check_count("round", number) for number in listed}))
+        numbers = check_list("rounds", rounds, "pass the numbers of rounds")
+        self._rounds = tuple(sorted({check_count("round", number) for number in numbers}))
         self._all: dict[str, CollectedAgreement] = {}
         self._stale = 0.0  # when to look at the store again
         self.refresh_agreements_from_store(strict=True)
@@ -245,24 +258,24 @@ class Catalogue:
 
     def refresh_agreements_from_store(self, *, strict: bool = False) -> None:
         """Read the agreements of the store. `strict`: raise an error for one that cannot be collected, else leave it out."""
-        began = time.monotonic()
-        found = {}
-        for kept in self._store.agreements():
-            known = self._all.get(kept.agreement.id)
-            if known is None:
+        start = time.monotonic()
+        agreements = {}
+        for stored_agreement in self._store.agreements():
+            entry = self._all.get(stored_agreement.agreement.id)
+            if entry is None:
                 try:
-                    _, coding, sampler = labelled_agreement_coding_and_sampler(kept.agreement)
+                    _, coding, sampler = labelled_agreement_coding_and_sampler(stored_agreement.agreement)
                 except DiscreetError:
                     if strict:
                         raise
                     continue
-                rounds = tuple(number for number in self._rounds if number <= kept.agreement.rounds)
-                known = CollectedAgreement(kept, coding, sampler, rounds)
-            elif _changeable_field_values(known.kept) != _changeable_field_values(kept):
-                known = replace(known, kept=kept)
-            found[known.id] = known
+                rounds = tuple(number for number in self._rounds if number <= stored_agreement.agreement.rounds)
+                entry = CollectedAgreement(stored_agreement, coding, sampler, rounds)
+            elif _changeable_field_values(entry.kept) != _changeable_field_values(stored_agreement):
+                entry = replace(entry, kept=stored_agreement)
+            agreements[entry.id] = entry
         now = time.monotonic()
-        self._all, self._stale = found, now + max(FRESH_SECONDS, _REST * (now - began))
+        self._all, self._stale = agreements, now + max(FRESH_SECONDS, _REST * (now - start))
 
     async def _refresh_agreements_if_stale(self) -> None:
         if time.monotonic() > self._stale:
@@ -277,9 +290,9 @@ class Catalogue:
             if not self._all:
                 raise RequestProblem(404, "no agreement is collected here yet")
             return self.all_agreements[-1]
-        found = unique_id_with_prefix_or_none(self._all, prefix)
-        if found is not None:
-            return self._all[found]
+        agreement_id = unique_id_with_prefix_or_none(self._all, prefix)
+        if agreement_id is not None:
+            return self._all[agreement_id]
         raise RequestProblem(
             404,
             f"agreement is not the id of one that is collected here, nor {LEAST_PREFIX} or more of its first digits",
@@ -289,41 +302,43 @@ class Catalogue:
         """The agreement with the id that a request of samples names."""
         if agreement not in self._all:
             await self._refresh_agreements_if_stale()
-        found = self._all.get(agreement)
-        if found is None:
+        entry = self._all.get(agreement)
+        if entry is None:
             raise unprocessable_problem(
                 f"agreement is not one that is collected here; {SAMPLES} takes those that /collection lists"
             )
-        return found
+        return entry
 
-    def agreements_of_public_groups(self, collected: CollectedAgreement) -> tuple[CollectedAgreement, ...]:
+    def agreements_of_public_groups(self, entry: CollectedAgreement) -> tuple[CollectedAgreement, ...]:
         """The agreements of a collection that differ in their purpose alone: one of each public group."""
-        own = self.agreements_of_collection(collected.kept.collection)
-        return tuple(each for each in own if agreements_differ_in_purpose_alone(each.agreement, collected.agreement))
+        entries = self.agreements_of_collection(entry.kept.collection)
+        return tuple(
+            member for member in entries if agreements_differ_in_purpose_alone(member.agreement, entry.agreement)
+        )
 
-    def agreements_of_stages(self, collected: CollectedAgreement) -> tuple[CollectedAgreement, ...]:
+    def agreements_of_stages(self, entry: CollectedAgreement) -> tuple[CollectedAgreement, ...]:
         """The agreements of a collection, if they are stages that can be estimated together; else none."""
-        own = self.agreements_of_collection(collected.kept.collection)
-        return tuple(own) if can_be_estimated_as_stages([each.agreement for each in own]) else ()
+        entries = self.agreements_of_collection(entry.kept.collection)
+        return tuple(entries) if can_be_estimated_as_stages([member.agreement for member in entries]) else ()
 
     def agreements_of_collection(self, collection: str) -> list[CollectedAgreement]:
         """The agreements of a collection, in the order of arrival."""
-        return [each for each in self._all.values() if each.kept.collection == collection]
+        return [entry for entry in self._all.values() if entry.kept.collection == collection]
 
 
 def gateway_id_from_authorization(enrolment: Enrolment, authorization: list[str]) -> str | None:
     """The id of the gateway named by these Authorization headers, or None; an error for a token of no gateway."""
-    tokens = [said[len(_BEARER) :].strip() for said in authorization if said.lower().startswith(_BEARER)]
+    tokens = [header[len(_BEARER) :].strip() for header in authorization if header.lower().startswith(_BEARER)]
     if not enrolment.gateways or not tokens:  # other schemes are for a proxy
         return None
-    found = enrolment.gateways.get(token_digest(tokens[0])) if len(tokens) == 1 and tokens[0].isascii() else None
-    if found is None:
+    gateway = enrolment.gateways.get(token_digest(tokens[0])) if len(tokens) == 1 and tokens[0].isascii() else None
+    if gateway is None:
         raise RequestProblem(
             401,
             "the Authorization header does not hold a token of a gateway of this collection",
             headers={"WWW-Authenticate": "Bearer"},
         )
-    return found
+    return gateway
 
 
 class EnrolmentCache:
@@ -358,31 +373,41 @@ def sign_agreements(store: Store, key: CollectorKey, addresses: Sequence[str], *
     Raises:
         DiscreetError: for invalid addresses, and for a store signed by another key that may not be replaced.
     """
-    checked = normalise_addresses(addresses)
+    normal_addresses = normalise_addresses(addresses)
     refuse_other_signing_key(store, key, replace_key=replace_key)
-    for one in store.agreements():
+    for stored_agreement in store.agreements():
         statement = CollectionStatement(
-            agreement=one.agreement.id, collection=one.collection, follows=one.follows, addresses=checked
+            agreement=stored_agreement.agreement.id,
+            collection=stored_agreement.collection,
+            follows=stored_agreement.follows,
+            addresses=normal_addresses,
         )
-        if one.signed is None or one.signed.key != key.public or not has_valid_signature(statement, one.signed):
-            store.save_signature(one.agreement.id, key.sign(statement))
+        if (
+            stored_agreement.signed is None
+            or stored_agreement.signed.key != key.public
+            or not has_valid_signature(statement, stored_agreement.signed)
+        ):
+            store.save_signature(stored_agreement.agreement.id, key.sign(statement))
 
 
 def refuse_other_signing_key(store: Store, key: CollectorKey | None, *, replace_key: bool) -> None:
     """Raise an error if the store is signed by another key that may not be replaced. None: a key that will be created."""
-    own = None if key is None else key.public
-    others = sorted({one.signed.key for one in store.agreements() if one.signed is not None} - {own})
-    if others and not replace_key:
-        named = "a new one" if own is None else short_key_text(own)
+    public_key = None if key is None else key.public
+    other_keys = sorted(
+        {stored_agreement.signed.key for stored_agreement in store.agreements() if stored_agreement.signed is not None}
+        - {public_key}
+    )
+    if other_keys and not replace_key:
+        key_text = "a new one" if public_key is None else short_key_text(public_key)
         raise DiscreetError(
-            f"the store is signed by another key, {short_key_text(others[0])}, not by {named}, and devices that have pinned it "
+            f"the store is signed by another key, {short_key_text(other_keys[0])}, not by {key_text}, and devices that have pinned it "
             "would refuse this one; give the file of that key, or replace it with --replace-key"
         )
 
 
 CONFIDENCES = ("0.5", "0.8", "0.9", "0.95", "0.98", "0.99", "0.995", "0.999")
 USUAL_CONFIDENCE = "0.95"
-MOST_LISTED = 20_000  # outcomes of an answer
+MOST_ANSWERED = 20_000  # outcomes of an answer
 MOST_KEPT = 64  # answers kept, one for each request
 OTHERS_SECONDS = 1.0  # for which counts count as current if this process has written nothing
 _ESTIMATE_REST, _MOST_REST = 4.0, 1.0  # pause in units of the duration, and its largest value in seconds
@@ -404,7 +429,7 @@ class EstimateRequest:
     @property
     def cache_key(self) -> tuple[Any, ...]:
         """What tells it from other requests."""
-        return self.kind, tuple((each.id, number) for each, number in self.sides), self.confidence, self.by
+        return self.kind, tuple((entry.id, number) for entry, number in self.sides), self.confidence, self.by
 
     @property
     def first_agreement(self) -> CollectedAgreement:
@@ -414,27 +439,39 @@ class EstimateRequest:
     @property
     def changeable_field_values(self) -> tuple[Any, ...]:
         """The values that a store may change of the agreements."""
-        return tuple(_changeable_field_values(each.kept) for each, _ in self.sides)
+        return tuple(_changeable_field_values(entry.kept) for entry, _ in self.sides)
 
     def estimate_as_json_document(self, counts: Sequence[NDArray[np.int64]]) -> dict[str, Any]:
         """The estimate as a JSON object, from the counts of each side."""
-        confidence, kept, sampler = float(self.confidence), self.first_agreement.kept, self.first_agreement.sampler
+        confidence, stored_agreement, sampler = (
+            float(self.confidence),
+            self.first_agreement.kept,
+            self.first_agreement.sampler,
+        )
         rounds = tuple(number for _, number in self.sides)
         if self.kind == "groups":
-            stored = [each.kept for each, _ in self.sides]
-            return {**json_document_of_group_estimates(stored, sampler, counts, confidence), "round": rounds[0]}
-        if self.kind == "pooled":
-            samplers = [each.sampler for each, _ in self.sides]
-            stored = [each.kept for each, _ in self.sides]
-            return {**json_document_of_stages_estimate(stored, samplers, counts, confidence), "round": rounds[0]}
-        if self.kind == "change":
-            return json_document_of_estimated_change(kept, sampler, (rounds[0], rounds[1]), counts, confidence)
-        if self.kind == "within":
+            stored_agreements = [entry.kept for entry, _ in self.sides]
             return {
-                **json_document_of_shares_within_groups(kept, sampler, counts[0], confidence, self.by),
+                **json_document_of_group_estimates(stored_agreements, sampler, counts, confidence),
                 "round": rounds[0],
             }
-        return {**json_document_of_estimate(kept, sampler, counts[0], confidence), "round": rounds[0]}
+        if self.kind == "pooled":
+            samplers = [entry.sampler for entry, _ in self.sides]
+            stored_agreements = [entry.kept for entry, _ in self.sides]
+            return {
+                **json_document_of_stages_estimate(stored_agreements, samplers, counts, confidence),
+                "round": rounds[0],
+            }
+        if self.kind == "change":
+            return json_document_of_estimated_change(
+                stored_agreement, sampler, (rounds[0], rounds[1]), counts, confidence
+            )
+        if self.kind == "within":
+            return {
+                **json_document_of_shares_within_groups(stored_agreement, sampler, counts[0], confidence, self.by),
+                "round": rounds[0],
+            }
+        return {**json_document_of_estimate(stored_agreement, sampler, counts[0], confidence), "round": rounds[0]}
 
 
 @dataclass(frozen=True)
@@ -463,69 +500,69 @@ class Estimates:
     Args:
         store: with the counts.
         version: returns a number that changes when this process has written.
-        took: called with the duration of each computation.
+        record_seconds: called with the duration of each computation.
     """
 
-    def __init__(self, store: Store, version: Callable[[], int], took: Callable[[float], None]) -> None:
-        self._store, self._version, self._took = store, version, took
+    def __init__(self, store: Store, version: Callable[[], int], record_seconds: Callable[[float], None]) -> None:
+        self._store, self._version, self._took = store, version, record_seconds
         self._last: dict[tuple[Any, ...], _CachedEstimate] = {}
         self._one = asyncio.Lock()
 
-    async def current_estimate(self, asked: EstimateRequest) -> TaggedEstimate:
+    async def current_estimate(self, request: EstimateRequest) -> TaggedEstimate:
         """The estimate that a request asks for: the last one while it is current, else a new one."""
-        if asked.confidence not in CONFIDENCES:
+        if request.confidence not in CONFIDENCES:
             raise bad_request_problem(f"confidence is not one of {', '.join(CONFIDENCES)}")
-        if any(each.coding is not None and each.coding.size > MOST_LISTED for each, _ in asked.sides):
+        if any(entry.coding is not None and entry.coding.size > MOST_ANSWERED for entry, _ in request.sides):
             raise RequestProblem(
                 422,
-                f"the agreement has more than {MOST_LISTED:,} outcomes, too many to list here; estimate from an export: discreet export",
+                f"the agreement has more than {MOST_ANSWERED:,} outcomes, too many to list here; estimate from an export: discreet export",
             )
-        last = self._last.pop(asked.cache_key, None) or _CachedEstimate()
-        self._last[asked.cache_key] = last
+        cached = self._last.pop(request.cache_key, None) or _CachedEstimate()
+        self._last[request.cache_key] = cached
         if len(self._last) > MOST_KEPT:
             del self._last[next(iter(self._last))]  # the least recently requested one
-        if last.told_of != asked.changeable_field_values:
-            last.told_of, last.read = asked.changeable_field_values, -1e9
-        if self._is_estimate_current(last):
-            assert last.told is not None
-            return last.told
+        if cached.told_of != request.changeable_field_values:
+            cached.told_of, cached.read = request.changeable_field_values, -1e9
+        if self._is_estimate_current(cached):
+            assert cached.told is not None
+            return cached.told
         async with self._one:
-            wait = last.rests_until - time.monotonic()
-            if wait > 0.0 and not self._is_estimate_current(last):
+            wait = cached.rests_until - time.monotonic()
+            if wait > 0.0 and not self._is_estimate_current(cached):
                 await asyncio.sleep(wait)
-            if not self._is_estimate_current(last):
-                await asyncio.get_running_loop().run_in_executor(None, self._refresh_cached_estimate, last, asked)
-        assert last.told is not None
-        return last.told
+            if not self._is_estimate_current(cached):
+                await asyncio.get_running_loop().run_in_executor(None, self._refresh_cached_estimate, cached, request)
+        assert cached.told is not None
+        return cached.told
 
-    def _is_estimate_current(self, last: _CachedEstimate) -> bool:
-        unread = time.monotonic() - last.read < OTHERS_SECONDS
-        return last.told is not None and last.version == self._version() and unread
+    def _is_estimate_current(self, cached: _CachedEstimate) -> bool:
+        is_fresh = time.monotonic() - cached.read < OTHERS_SECONDS
+        return cached.told is not None and cached.version == self._version() and is_fresh
 
-    def _refresh_cached_estimate(self, last: _CachedEstimate, asked: EstimateRequest) -> None:
-        version, began = self._version(), time.monotonic()
+    def _refresh_cached_estimate(self, cached: _CachedEstimate, request: EstimateRequest) -> None:
+        version, start = self._version(), time.monotonic()
         try:
-            counts = [self._store.outcome_counts(each.id, number) for each, number in asked.sides]
-            days = self._store.sample_counts_by_day(asked.first_agreement.id, asked.sides[0][1])
+            counts = [self._store.outcome_counts(entry.id, number) for entry, number in request.sides]
+            days = self._store.sample_counts_by_day(request.first_agreement.id, request.sides[0][1])
         except StoreError:
             raise unavailable_problem("the store cannot be read now") from None
-        kept = asked.first_agreement.kept
-        counted = _digest_of_parts(*asked.cache_key, *counts, days, asked.changeable_field_values)
-        if last.told is None or last.counted != counted:
-            said = asked.estimate_as_json_document(counts)
-            said |= {"days": days} if asked.kind == "estimate" else {}
-            said |= {} if kept.closed is None else {"closed": kept.closed}
-            body = json.dumps(said, allow_nan=False).encode()
+        stored_agreement = request.first_agreement.kept
+        digest = _digest_of_parts(*request.cache_key, *counts, days, request.changeable_field_values)
+        if cached.told is None or cached.counted != digest:
+            document = request.estimate_as_json_document(counts)
+            document |= {"days": days} if request.kind == "estimate" else {}
+            document |= {} if stored_agreement.closed is None else {"closed": stored_agreement.closed}
+            body = json.dumps(document, allow_nan=False).encode()
             # the tag is of what is sent: one of the counts would tell those of an estimate that is hidden
-            last.told, last.counted = TaggedEstimate(f'"{hashlib.sha256(body).hexdigest()[:32]}"', body), counted
-            took = time.monotonic() - began
-            self._took(took)
-            last.rests_until = time.monotonic() + min(_ESTIMATE_REST * took, _MOST_REST)
-        last.version, last.read = version, began
+            cached.told, cached.counted = TaggedEstimate(f'"{hashlib.sha256(body).hexdigest()[:32]}"', body), digest
+            seconds = time.monotonic() - start
+            self._took(seconds)
+            cached.rests_until = time.monotonic() + min(_ESTIMATE_REST * seconds, _MOST_REST)
+        cached.version, cached.read = version, start
 
 
 def _digest_of_parts(*parts: Any) -> bytes:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for part in parts:
-        found.update(part.tobytes() if isinstance(part, np.ndarray) else repr(part).encode() + b"\0")
-    return found.digest()
+        digest.update(part.tobytes() if isinstance(part, np.ndarray) else repr(part).encode() + b"\0")
+    return digest.digest()

@@ -124,17 +124,19 @@ def add_to_pool_and_take_surplus(pool: Pool, group: Group, outcomes: list[int]) 
     Returns:
         For every group to count, (outcome, number) in the order of outcomes.
     """
-    waiting = pool.pop(group, []) + outcomes
-    counted = {}
-    if len(waiting) >= 2 * KEPT:
-        kept = set(SystemRandom().sample(range(len(waiting)), KEPT))
-        counted[group] = sorted(Counter(one for place, one in enumerate(waiting) if place not in kept).items())
-        waiting = [waiting[place] for place in kept]
-    pool[group] = sorted(waiting)
+    queue = pool.pop(group, []) + outcomes
+    surplus = {}
+    if len(queue) >= 2 * KEPT:
+        remaining = set(SystemRandom().sample(range(len(queue)), KEPT))
+        surplus[group] = sorted(
+            Counter(outcome for index, outcome in enumerate(queue) if index not in remaining).items()
+        )
+        queue = [queue[index] for index in remaining]
+    pool[group] = sorted(queue)
     while len(pool) > MOST_GROUPS:
         oldest = next(iter(pool))
-        counted[oldest] = sorted(Counter(pool.pop(oldest)).items())
-    return counted
+        surplus[oldest] = sorted(Counter(pool.pop(oldest)).items())
+    return surplus
 
 
 class Seal:
@@ -174,11 +176,11 @@ class Seal:
         pool: Pool = {}
         try:
             while rest:
-                agreement, round_number, many = _HEAD.unpack_from(rest)
-                if many < 0:
+                agreement, round_number, length = _HEAD.unpack_from(rest)
+                if length < 0:
                     raise StoreError(_DAMAGED)
-                end = _HEAD.size + 8 * many
-                pool[agreement, round_number] = list(struct.unpack(f"<{many}q", rest[_HEAD.size : end]))
+                end = _HEAD.size + 8 * length
+                pool[agreement, round_number] = list(struct.unpack(f"<{length}q", rest[_HEAD.size : end]))
                 rest = rest[end:]
         except struct.error:
             raise StoreError(_DAMAGED) from None
@@ -220,10 +222,10 @@ def read_seal_file(path: str | Path | None) -> Seal:
         path = os.environ.get(SEAL_VARIABLE)
     if path is None or (isinstance(path, str) and not path):
         return Seal()
-    found = _LINE.match(read_private_file(path, what="seal", most=1024, fix=_FIX))
-    if found is None:
+    match = _LINE.match(read_private_file(path, what="seal", most=1024, fix=_FIX))
+    if match is None:
         raise DiscreetError(f"{path} does not hold the key of a seal; {_FIX}")
-    return Seal(bytes.fromhex(found[1].decode()))
+    return Seal(bytes.fromhex(match[1].decode()))
 
 
 @dataclass(frozen=True)
@@ -239,8 +241,8 @@ class AgreementRow:
     @classmethod
     def from_columns(cls, number: int, collection: int, outcomes: int, rounds: int, text: str) -> "AgreementRow":
         """The row with these columns; most texts of agreements need no reading."""
-        named = any(f'"{name}"' in text for name in (ReportSampler.name, SurveySampler.name))
-        reports = report_or_survey_sampler(Agreement.from_json(text)) if named else None
+        has_reports = any(f'"{name}"' in text for name in (ReportSampler.name, SurveySampler.name))
+        reports = report_or_survey_sampler(Agreement.from_json(text)) if has_reports else None
         return cls(number, collection, outcomes, rounds, reports)
 
     @property
@@ -261,14 +263,14 @@ class AgreementRow:
             if not 0 <= arrival.outcome < self.outcomes:
                 raise DiscreetError(f"outcome = {arrival.outcome!r} is not one of the {self.outcomes:,} agreed on")
 
-    def increments_of_stored_counts(self, released: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    def increments_of_stored_counts(self, pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
         """What is added to which counts, in their order, by (outcome or report, how often): of reports, the table of them."""
         if not isinstance(self.reports, ReportSampler):
-            return sorted(released) if self.is_survey else list(released)
-        numbers, often = np.array(list(released), dtype=np.int64).reshape(-1, 2).T
-        table = ReportCounts(self.reports).add(np.repeat(reports_from_signed_integers(numbers), often)).table
-        places = np.flatnonzero(table)
-        return list(zip(places.tolist(), table[places].tolist(), strict=True))
+            return sorted(pairs) if self.is_survey else list(pairs)
+        numbers, counts = np.array(list(pairs), dtype=np.int64).reshape(-1, 2).T
+        table = ReportCounts(self.reports).add(np.repeat(reports_from_signed_integers(numbers), counts)).table
+        indices = np.flatnonzero(table)
+        return list(zip(indices.tolist(), table[indices].tolist(), strict=True))
 
 
 def reports_as_signed_integers(reports: Reports) -> NDArray[np.int64]:
@@ -276,9 +278,9 @@ def reports_as_signed_integers(reports: Reports) -> NDArray[np.int64]:
     return reports.view(np.int64)
 
 
-def reports_from_signed_integers(stored: ArrayLike) -> Reports:
+def reports_from_signed_integers(integers: ArrayLike) -> Reports:
     """The reports behind whole numbers with a sign, as `reports_as_signed_integers` wrote them."""
-    return np.asarray(stored, dtype=np.int64).view(np.uint64)
+    return np.asarray(integers, dtype=np.int64).view(np.uint64)
 
 
 def report_or_survey_sampler(agreement: Agreement) -> ReportSampler | SurveySampler | None:
@@ -301,75 +303,75 @@ def number_of_stored_counts(agreement: Agreement) -> int:
     """
     if isinstance(agreement.family, ContinuousTerms):
         return line_cells_of_sampler(agreement.sampler()).size
-    counter = report_or_survey_sampler(agreement)
-    if isinstance(counter, SurveySampler):
+    sampler = report_or_survey_sampler(agreement)
+    if isinstance(sampler, SurveySampler):
         return 0
-    return agreement.domain.size if counter is None else len(ReportCounts(counter).table)
+    return agreement.domain.size if sampler is None else len(ReportCounts(sampler).table)
 
 
 def outcomes_of_counted_arrivals(arrivals: Sequence[Arrival], verdicts: Sequence[Verdict]) -> list[int]:
     """The outcomes of the counted arrivals."""
-    return [arrival.outcome for arrival, one in zip(arrivals, verdicts, strict=True) if one is Verdict.COUNTED]
+    return [arrival.outcome for arrival, verdict in zip(arrivals, verdicts, strict=True) if verdict is Verdict.COUNTED]
 
 
 def add_pooled_outcomes_to_counts(
-    counts: NDArray[np.int64], pools: Iterable[Pool], place: AgreementRow, round: int
+    counts: NDArray[np.int64], pools: Iterable[Pool], row: AgreementRow, round: int
 ) -> NDArray[np.int64]:
     """The counts of an agreement in a round, and what waits in the pools besides."""
-    group: Group = (place.number, round)
-    waiting = Counter(each for pool in pools for each in pool.get(group, []))
-    if not waiting:
+    group: Group = (row.number, round)
+    pooled = Counter(outcome for pool in pools for outcome in pool.get(group, []))
+    if not pooled:
         return counts
-    if place.is_survey:
+    if row.is_survey:
         return _sort_and_check_survey_reports(
-            place, np.concatenate([counts, np.array([*waiting.elements()], dtype=np.int64)])
+            row, np.concatenate([counts, np.array([*pooled.elements()], dtype=np.int64)])
         )
     try:
-        added = np.array(place.increments_of_stored_counts(waiting.items()), dtype=np.int64)
+        increments = np.array(row.increments_of_stored_counts(pooled.items()), dtype=np.int64)
     except DiscreetError:  # a number that is no report
         raise StoreError(DAMAGED) from None
-    if added[:, 0].min() < 0 or added[:, 0].max() >= len(counts):
+    if increments[:, 0].min() < 0 or increments[:, 0].max() >= len(counts):
         raise StoreError(DAMAGED)
-    counts[added[:, 0]] += added[:, 1]
+    counts[increments[:, 0]] += increments[:, 1]
     return counts
 
 
-def fetch_outcome_counts_from_rows(cursor: Any, place: AgreementRow) -> NDArray[np.int64]:
+def fetch_outcome_counts_from_rows(cursor: Any, row: AgreementRow) -> NDArray[np.int64]:
     """The counts of all outcomes, from rows (outcome, number), read in parts; of a survey its reports, in order."""
-    if place.is_survey:
-        return _sort_and_check_survey_reports(place, _fetch_survey_reports(cursor))
-    outcomes = place.outcomes
+    if row.is_survey:
+        return _sort_and_check_survey_reports(row, _fetch_survey_reports(cursor))
+    outcomes = row.outcomes
     counts = np.zeros(outcomes, dtype=np.int64)
     while rows := cursor.fetchmany(_ROWS):
-        read = np.array(rows, dtype=np.int64)
-        if read[:, 0].min() < 0 or read[:, 0].max() >= outcomes:
+        pairs = np.array(rows, dtype=np.int64)
+        if pairs[:, 0].min() < 0 or pairs[:, 0].max() >= outcomes:
             raise StoreError(DAMAGED)
-        counts[read[:, 0]] = read[:, 1]
+        counts[pairs[:, 0]] = pairs[:, 1]
     return require_possible_counts(counts)
 
 
 def _fetch_survey_reports(cursor: Any) -> NDArray[np.int64]:
     """The reports of a survey, each as often as it came."""
-    parts, many = [np.zeros(0, dtype=np.int64)], 0
+    parts, total = [np.zeros(0, dtype=np.int64)], 0
     while rows := cursor.fetchmany(_ROWS):
-        reports, often = np.array(rows, dtype=np.int64).T
-        many += int(require_possible_counts(often).sum())
-        if many > MOST_SURVEY_REPORTS:
+        reports, counts = np.array(rows, dtype=np.int64).T
+        total += int(require_possible_counts(counts).sum())
+        if total > MOST_SURVEY_REPORTS:
             raise StoreError(
                 f"a round of this survey has more than {MOST_SURVEY_REPORTS:,} reports, too many to answer from"
             )
-        parts.append(np.repeat(reports, often))
+        parts.append(np.repeat(reports, counts))
     return np.concatenate(parts)
 
 
-def _sort_and_check_survey_reports(place: AgreementRow, stored: NDArray[np.int64]) -> NDArray[np.int64]:
+def _sort_and_check_survey_reports(row: AgreementRow, integers: NDArray[np.int64]) -> NDArray[np.int64]:
     """The reports in order, if they are reports of the survey."""
-    assert place.reports is not None
+    assert row.reports is not None
     try:
-        place.reports.check_reports(reports_from_signed_integers(stored))
+        row.reports.check_reports(reports_from_signed_integers(integers))
     except DiscreetError:
         raise StoreError(DAMAGED) from None
-    return np.sort(stored)
+    return np.sort(integers)
 
 
 def require_possible_counts(counts: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -96,15 +96,15 @@ class _TaggedContent:
     def __init__(self, content: bytes, name: str, language: str = "") -> None:
         kind = _TYPES[name[name.rindex(".") :]]
         tag = hashlib.sha256(content).hexdigest()[:32]
-        spoken = {"Content-Language": language} if language else {}
-        common = {
+        language_header = {"Content-Language": language} if language else {}
+        headers = {
             "Content-Type": kind,
             "Cache-Control": "no-cache",
             "Vary": "Accept-Encoding, Accept-Language",
-            **spoken,
+            **language_header,
         }
-        self._plain = content, {**common, "ETag": f'"{tag}"'}
-        self._packed = gzip.compress(content, mtime=0), {**common, "ETag": f'"{tag}-gzip"', "Content-Encoding": "gzip"}
+        self._plain = content, {**headers, "ETag": f'"{tag}"'}
+        self._packed = gzip.compress(content, mtime=0), {**headers, "ETag": f'"{tag}-gzip"', "Content-Encoding": "gzip"}
 
     def response(self, request: Request) -> Response:
         """The file, unless the browser has it."""
@@ -112,20 +112,20 @@ class _TaggedContent:
         content, headers = (
             self._packed if re.search(r"(^|,)gzip(,|;q=0?\.[0-9]*[1-9]|;q=1|$)", accepted) else self._plain
         )
-        known = [tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")]
-        if headers["ETag"] in known:
+        tags = [tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")]
+        if headers["ETag"] in tags:
             return Response(status_code=304, headers=headers)
         return Response(content, headers=headers)
 
 
 def _load_page_in_each_language(name: str, section: str) -> dict[str, _TaggedContent]:
     template = _read_page_file(name).decode()
-    found = {}
+    versions = {}
     for language in LANGUAGES:
         catalogue = json.loads(_read_page_file(f"{language}.json"))
         parts = {part: catalogue[part] for part in (*_SHARED, section)}
-        found[language] = _TaggedContent(_translate_page(template, parts).encode(), name, language)
-    return found
+        versions[language] = _TaggedContent(_translate_page(template, parts).encode(), name, language)
+    return versions
 
 
 def _translate_page(template: str, catalogue: Mapping[str, Any]) -> str:
@@ -137,32 +137,33 @@ def _translate_page(template: str, catalogue: Mapping[str, Any]) -> str:
     def translated_text(key: str) -> str:
         return html.escape(texts[key].format_map(catalogue["nouns"]["sample"]), quote=True)
 
-    page = _WORDED.sub(lambda found: found[1] + translated_text(found[2]), template)
-    page = _LABELLED.sub(lambda found: f'{found[0]} aria-label="{translated_text(found[1])}"', page)
-    stated = json.dumps(catalogue, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-    page = page.replace(_CATALOGUE, _CATALOGUE + stated)
+    page = _WORDED.sub(lambda match: match[1] + translated_text(match[2]), template)
+    page = _LABELLED.sub(lambda match: f'{match[0]} aria-label="{translated_text(match[1])}"', page)
+    catalogue_json = json.dumps(catalogue, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    page = page.replace(_CATALOGUE, _CATALOGUE + catalogue_json)
     return page.replace('<html lang="en">', f'<html lang="{catalogue["language"]}">')
 
 
 def _page_route(path: str, versions: Mapping[str, _TaggedContent]) -> Route:
     async def answer_request(request: Request) -> Response:
-        found = versions[_language_of_request(request)] if len(versions) > 1 else next(iter(versions.values()))
-        return found.response(request)
+        version = versions[_language_of_request(request)] if len(versions) > 1 else next(iter(versions.values()))
+        return version.response(request)
 
     return Route(path, answer_request, methods=["GET"])
 
 
 def _language_of_request(request: Request) -> str:
     """The language of `?lang=`, else the browser's first one that has a catalogue, else English."""
-    accepted = []
-    for place, part in enumerate(request.headers.get("accept-language", "").split(",")[:20]):
-        code, _, weight = part.strip().partition(";q=")
+    weighted_codes = []
+    for position, part in enumerate(request.headers.get("accept-language", "").split(",")[:20]):
+        code, _, weight = "".join(part.split()).partition(";q=")
         try:
-            accepted.append((-float(weight or 1), place, code))
+            if (quality := float(weight or 1)) > 0:  # 0 refuses a language
+                weighted_codes.append((-quality, position, code))
         except ValueError:
             continue
-    wanted = [request.query_params.get("lang", ""), *(code for _, _, code in sorted(accepted))]
-    return next((code for each in wanted if (code := each.lower().split("-")[0]) in LANGUAGES), LANGUAGES[0])
+    tags = [request.query_params.get("lang", ""), *(code for _, _, code in sorted(weighted_codes))]
+    return next((code for tag in tags if (code := tag.lower().split("-")[0]) in LANGUAGES), LANGUAGES[0])
 
 
 _LONGEST_TITLE, _LONGEST_TEXT, _LARGEST_FILE = 300, 5_000, 200_000
@@ -195,17 +196,17 @@ class Questions:
             text = content.decode("utf-8")
             if len(content) > _LARGEST_FILE:
                 raise DiscreetError(f"questions {str(path)!r} has more than {_LARGEST_FILE:,} bytes; shorten it")
-            found = _parse_questions_json(text) if str(path).endswith(".json") else tomllib.loads(text)
+            document = _parse_questions_json(text) if str(path).endswith(".json") else tomllib.loads(text)
         except DiscreetError:
             raise
         except OSError as error:
             raise DiscreetError(f"questions {str(path)!r} cannot be read: {error_reason(error)}") from None
         except (ValueError, RecursionError) as error:  # of either format
             raise DiscreetError(f"questions {str(path)!r} is neither TOML nor JSON: {error}") from None
-        return cls.from_document(found, agreement)
+        return cls.from_document(document, agreement)
 
     @classmethod
-    def from_document(cls, found: Any, agreement: Agreement) -> "Questions":
+    def from_document(cls, document: Any, agreement: Agreement) -> "Questions":
         """The questions that a document states, checked against an agreement."""
         if isinstance(agreement.family, ContinuousTerms):
             raise DiscreetError(
@@ -213,7 +214,7 @@ class Questions:
             )
         columns = None if agreement.survey is None else _domains_of_asked_columns(agreement)
         fields = _require_table_of_fields(
-            "questions", found, {"language", "translations", *(_QUESTION if columns is None else _SURVEY)}
+            "questions", document, {"language", "translations", *(_QUESTION if columns is None else _SURVEY)}
         )
         language = fields.get("language", "en")
         if not (isinstance(language, str) and _LANGUAGE.fullmatch(language)):
@@ -224,17 +225,17 @@ class Questions:
             else _parse_survey_wording(fields, columns)
         )
         translations = _require_table_of_fields("translations", fields.get("translations", {}), None)
-        for code, translated in translations.items():
+        for code, translation in translations.items():
             if not _LANGUAGE.fullmatch(code) or code == language:
                 raise DiscreetError(f"translations: {code!r} is not the code of another language, such as 'de'")
-            known = _TRANSLATED | ({"columns"} if columns else set())
-            _refuse_inexact_translation(f"translations.{code}", translated, question, known)
+            field_names = _TRANSLATED | ({"columns"} if columns else set())
+            _refuse_inexact_translation(f"translations.{code}", translation, question, field_names)
             for name, column in question.get("columns", {}).items():
                 _refuse_inexact_translation(
-                    f"translations.{code}.columns.{name}", translated["columns"].get(name), column, _TRANSLATED
+                    f"translations.{code}.columns.{name}", translation["columns"].get(name), column, _TRANSLATED
                 )
-        stated = {"discreet_questions": 1, "language": language, **question}
-        return cls({**stated, **({"translations": translations} if translations else {})})
+        terms = {"discreet_questions": 1, "language": language, **question}
+        return cls({**terms, **({"translations": translations} if translations else {})})
 
     @cached_property
     def text(self) -> str:
@@ -251,20 +252,20 @@ def _parse_questions_json(text: str) -> Any:
     return json.loads(text, object_pairs_hook=json_hook_refusing_repeated_fields("the file of questions"))
 
 
-def _require_table_of_fields(where: str, found: Any, known: set[str] | None) -> dict[str, Any]:
+def _require_table_of_fields(label: str, table: Any, field_names: set[str] | None) -> dict[str, Any]:
     """A table of fields; an error for another value, and for a field that is not known."""
-    if not isinstance(found, dict):
-        raise DiscreetError(f"{where} is not a table of fields")
-    unknown = [] if known is None else sorted(found.keys() - known)
+    if not isinstance(table, dict):
+        raise DiscreetError(f"{label} is not a table of fields")
+    unknown = [] if field_names is None else sorted(table.keys() - field_names)
     if unknown:
-        raise DiscreetError(f"{where}: {unknown[0]!r} is not one of the fields {', '.join(sorted(known or ()))}")
-    return found
+        raise DiscreetError(f"{label}: {unknown[0]!r} is not one of the fields {', '.join(sorted(field_names or ()))}")
+    return table
 
 
-def _require_text_within_length(where: str, found: Any, longest: int) -> str:
-    if not isinstance(found, str) or not found.strip() or len(found) > longest:
-        raise DiscreetError(f"{where} is not a text of 1 to {longest:,} characters")
-    return found
+def _require_text_within_length(label: str, text: Any, longest: int) -> str:
+    if not isinstance(text, str) or not text.strip() or len(text) > longest:
+        raise DiscreetError(f"{label} is not a text of 1 to {longest:,} characters")
+    return text
 
 
 def _outcome_names(domain: Domain[Any]) -> list[str]:
@@ -272,26 +273,30 @@ def _outcome_names(domain: Domain[Any]) -> list[str]:
     return [name if isinstance(name, str) else json.dumps(name) for name in domain.labels or ()]
 
 
-def _parse_question_wording(where: str, fields: Mapping[str, Any], domain: Domain[Any]) -> dict[str, Any]:
-    names = _outcome_names(domain)
-    found: dict[str, Any] = {
-        "title": _require_text_within_length(f"{where}: title", fields.get("title"), _LONGEST_TITLE)
-    }
+def _parse_title_and_text(label: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The title, and the text if there is one."""
+    wording = {"title": _require_text_within_length(f"{label}: title", fields.get("title"), _LONGEST_TITLE)}
     if "text" in fields:
-        found["text"] = _require_text_within_length(f"{where}: text", fields["text"], _LONGEST_TEXT)
-    found["choice"] = fields.get("choice", "single")
-    if found["choice"] not in _CHOICES:
-        raise DiscreetError(f"{where}: choice = {found['choice']!r} is not one of {', '.join(_CHOICES)}")
-    if found["choice"] == "multiple" and domain.labels is None:
-        raise DiscreetError(f"{where}: choice = 'multiple' is for outcomes with labels, and these are numbers")
+        wording["text"] = _require_text_within_length(f"{label}: text", fields["text"], _LONGEST_TEXT)
+    return wording
+
+
+def _parse_question_wording(label: str, fields: Mapping[str, Any], domain: Domain[Any]) -> dict[str, Any]:
+    names = _outcome_names(domain)
+    wording = _parse_title_and_text(label, fields)
+    wording["choice"] = fields.get("choice", "single")
+    if wording["choice"] not in _CHOICES:
+        raise DiscreetError(f"{label}: choice = {wording['choice']!r} is not one of {', '.join(_CHOICES)}")
+    if wording["choice"] == "multiple" and domain.labels is None:
+        raise DiscreetError(f"{label}: choice = 'multiple' is for outcomes with labels, and these are numbers")
     if "options" in fields:
-        found["options"] = _parse_option_wordings(f"{where}: options", fields["options"], names)
-    silent = fields.get("prefer_not_to_say", True)
-    if not isinstance(silent, bool) and silent not in names:
+        wording["options"] = _parse_option_wordings(f"{label}: options", fields["options"], names)
+    refusal = fields.get("prefer_not_to_say", True)
+    if not isinstance(refusal, bool) and refusal not in names:
         raise DiscreetError(
-            f"{where}: prefer_not_to_say = {silent!r} is not true, false or an outcome of the agreement"
+            f"{label}: prefer_not_to_say = {refusal!r} is not true, false or an outcome of the agreement"
         )
-    return {**found, "prefer_not_to_say": silent}
+    return {**wording, "prefer_not_to_say": refusal}
 
 
 def _domains_of_asked_columns(agreement: Agreement) -> dict[str, Domain[Any]]:
@@ -299,62 +304,58 @@ def _domains_of_asked_columns(agreement: Agreement) -> dict[str, Domain[Any]]:
     assert agreement.survey is not None
     assert isinstance(agreement.family, RowTerms)
     views = [part["sees"] for part in agreement.survey.parts]
-    seen = {name for view in views for name in view.get("columns", [view.get("column")])}
-    return {name: domain for name, domain in agreement.family.columns.items() if name in seen}
+    columns = {name for view in views for name in view.get("columns", [view.get("column")])}
+    return {name: domain for name, domain in agreement.family.columns.items() if name in columns}
 
 
 def _parse_survey_wording(fields: Mapping[str, Any], columns: Mapping[str, Domain[Any]]) -> dict[str, Any]:
     """The questions of a survey: one for each column that it asks."""
-    found: dict[str, Any] = {
-        "title": _require_text_within_length("questions: title", fields.get("title"), _LONGEST_TITLE)
-    }
-    if "text" in fields:
-        found["text"] = _require_text_within_length("questions: text", fields["text"], _LONGEST_TEXT)
-    asked = _require_table_of_fields("questions: columns", fields.get("columns"), set(columns))
-    missing = [name for name in columns if name not in asked]
+    wording = _parse_title_and_text("questions", fields)
+    questions = _require_table_of_fields("questions: columns", fields.get("columns"), set(columns))
+    missing = [name for name in columns if name not in questions]
     if missing:
         raise DiscreetError(f"questions: columns has no question for {missing[0]!r}, which the survey asks")
-    found["columns"] = {}
+    wording["columns"] = {}
     for name, domain in columns.items():
-        where = f"questions: columns.{name}"
-        question = found["columns"][name] = _parse_question_wording(
-            where, _require_table_of_fields(where, asked[name], _QUESTION), domain
+        label = f"questions: columns.{name}"
+        question = wording["columns"][name] = _parse_question_wording(
+            label, _require_table_of_fields(label, questions[name], _QUESTION), domain
         )
         if question["choice"] == "records":
             raise DiscreetError(
-                f"{where}: choice = 'records' is for one question; the columns of a survey are single or multiple"
+                f"{label}: choice = 'records' is for one question; the columns of a survey are single or multiple"
             )
-    return found
+    return wording
 
 
-def _parse_option_wordings(where: str, found: Any, names: list[str]) -> dict[str, str]:
-    options = _require_table_of_fields(where, found, None)
+def _parse_option_wordings(label: str, table: Any, names: list[str]) -> dict[str, str]:
+    options = _require_table_of_fields(label, table, None)
     for name, text in options.items():
         if name not in names:
-            raise DiscreetError(f"{where}: {name!r} is not an outcome of the agreement")
-        _require_text_within_length(f"{where}: {name!r}", text, _LONGEST_TITLE)
+            raise DiscreetError(f"{label}: {name!r} is not an outcome of the agreement")
+        _require_text_within_length(f"{label}: {name!r}", text, _LONGEST_TITLE)
     return options
 
 
-def _refuse_inexact_translation(where: str, found: Any, question: Mapping[str, Any], known: set[str]) -> None:
+def _refuse_inexact_translation(
+    label: str, translation: Any, question: Mapping[str, Any], field_names: set[str]
+) -> None:
     """Raise an error for a translation that does not say exactly what the original says."""
-    fields = _require_table_of_fields(where, found, known)
-    stated = question.keys() & known
-    if fields.keys() != stated:
+    fields = _require_table_of_fields(label, translation, field_names)
+    expected_names = question.keys() & field_names
+    if fields.keys() != expected_names:
         raise DiscreetError(
-            f"{where} has not the fields {', '.join(sorted(stated))} that are to be translated, and no others"
+            f"{label} has not the fields {', '.join(sorted(expected_names))} that are to be translated, and no others"
         )
-    _require_text_within_length(f"{where}: title", fields["title"], _LONGEST_TITLE)
-    if "text" in fields:
-        _require_text_within_length(f"{where}: text", fields["text"], _LONGEST_TEXT)
+    _parse_title_and_text(label, fields)
     if "options" in fields:
-        options = _parse_option_wordings(f"{where}: options", fields["options"], list(question["options"]))
+        options = _parse_option_wordings(f"{label}: options", fields["options"], list(question["options"]))
         if options.keys() != question["options"].keys():
             raise DiscreetError(
-                f"{where}: options are not those that are to be translated: {', '.join(question['options'])}"
+                f"{label}: options are not those that are to be translated: {', '.join(question['options'])}"
             )
     if "columns" in fields:
-        _require_table_of_fields(f"{where}: columns", fields["columns"], set(question["columns"]))
+        _require_table_of_fields(f"{label}: columns", fields["columns"], set(question["columns"]))
 
 
 MOST_TOKENS = 10_000_000
@@ -369,9 +370,9 @@ def refuse_tokens_in_both_lists(tokens: Iterable[str], gateways: Iterable[str]) 
 
 def add_tokens_to_store(store: Store, tokens: Iterable[str] = (), gateways: Iterable[str] = ()) -> int:
     """Add tokens of clients and of gateways to a store, and return how many are new. One that is in both lists is refused."""
-    speaking = check_texts("tokens", tokens, "pass a token for each client")
-    naming = check_texts("gateways", gateways, "pass a token for each gateway")
-    return store.enrol_token_digests(map(token_digest, speaking), map(token_digest, naming))
+    client_tokens = check_texts("tokens", tokens, "pass a token for each client")
+    gateway_tokens = check_texts("gateways", gateways, "pass a token for each gateway")
+    return store.enrol_token_digests(map(token_digest, client_tokens), map(token_digest, gateway_tokens))
 
 
 def write_fresh_tokens(path: str | Path, number: int) -> None:
@@ -442,25 +443,29 @@ def invitation_links(
     Raises:
         DiscreetError: for a token that is not enrolled, and tokens that are missing where the store is enrolled.
     """
-    kept = find_agreement_by_prefix(store.agreements(), agreement)
+    stored_agreement = find_agreement_by_prefix(store.agreements(), agreement)
     (site,) = normalise_addresses([address])
-    given = check_texts("tokens", tokens, "pass a token for each client")
-    digests = [token_digest(token) for token in given]
+    checked_tokens = check_texts("tokens", tokens, "pass a token for each client")
+    digests = [token_digest(token) for token in checked_tokens]
     if len(store.unrevoked_client_tokens_among(digests)) < len(set(digests)):
         raise DiscreetError(
             "tokens holds some that are not enrolled in the store, or were revoked; add those that are new: discreet enrol --add, and "
             "leave out the revoked ones, which stay so"
         )
     if (
-        store.read_enrolment().needed and not given and "field" not in more.split("&")
+        store.read_enrolment().needed and not checked_tokens and "field" not in more.split("&")
     ):  # there each person types a token
         raise DiscreetError("the store takes samples of enrolled clients only; name their tokens: --tokens FILE")
-    secrets.SystemRandom().shuffle(given)
-    page = f"{site}{TAKE_PART}?agreement={kept.agreement.id}{f'&{more}' if more else ''}"
-    words = (
-        [] if kept.questions is None else [f"questions={hashlib.sha256(kept.questions.encode()).hexdigest()[:_DIGITS]}"]
+    secrets.SystemRandom().shuffle(checked_tokens)
+    page = f"{site}{TAKE_PART}?agreement={stored_agreement.agreement.id}{f'&{more}' if more else ''}"
+    question_fields = (
+        []
+        if stored_agreement.questions is None
+        else [f"questions={hashlib.sha256(stored_agreement.questions.encode()).hexdigest()[:_DIGITS]}"]
     )
-    fragments = ["&".join([*words, f"token={quote(token, safe='')}"]) for token in given] or ["&".join(words)]
+    fragments = ["&".join([*question_fields, f"token={quote(token, safe='')}"]) for token in checked_tokens] or [
+        "&".join(question_fields)
+    ]
     return [f"{page}#{fragment}" if fragment else page for fragment in fragments]
 
 
@@ -482,8 +487,12 @@ def write_invitation_folder(folder: str | Path, links: Sequence[str], title: str
         for link in links[:_MOST_PRINTED]:
             picture = segno.make(link, error="m", micro=False).svg_inline(scale=1, omitsize=True, border=4)
             cards.append(f"<li>{picture}<small>{html.escape(link)}</small></li>")
-        named = html.escape(spell_out_invisible(title) or "Take part")
-        more = len(links) - len(cards)
-        left_out = f"<p>{pluralise(more, 'more link')} without a picture: see links.csv.</p>\n" if more else ""
-        sheet = _SHEET.format(title=named, left_out=left_out, cards="\n".join(cards))
+        heading = html.escape(spell_out_invisible(title) or "Take part")
+        omitted_count = len(links) - len(cards)
+        left_out = (
+            f"<p>{pluralise(omitted_count, 'more link')} without a picture: see links.csv.</p>\n"
+            if omitted_count
+            else ""
+        )
+        sheet = _SHEET.format(title=heading, left_out=left_out, cards="\n".join(cards))
         (partial / "invitations.html").write_text(sheet, encoding="utf-8")

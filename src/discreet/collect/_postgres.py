@@ -56,18 +56,22 @@ _NUMBERS = np.dtype("<i8")
 EMPTY = bytes(BLOCK * _NUMBERS.itemsize)
 
 
-def block_numbers_to_write(new: Sequence[tuple[int, int]], outcomes: int) -> list[int]:
+def block_numbers_to_write(increments: Sequence[tuple[int, int]], outcomes: int) -> list[int]:
     """The blocks to write, in order, for new counts (outcome, number)."""
-    every = -(-outcomes // BLOCK)
-    return list(range(every)) if every <= FEW_BLOCKS else sorted({outcome // BLOCK for outcome, _ in new})
+    block_count = -(-outcomes // BLOCK)
+    return (
+        list(range(block_count))
+        if block_count <= FEW_BLOCKS
+        else sorted({outcome // BLOCK for outcome, _ in increments})
+    )
 
 
-def blocks_with_counts_added(blocks: Mapping[int, bytes], new: Iterable[tuple[int, int]]) -> list[bytes]:
+def blocks_with_counts_added(blocks: Mapping[int, bytes], increments: Iterable[tuple[int, int]]) -> list[bytes]:
     """The content of the blocks, in the order of their numbers, after adding new counts."""
-    held = {block: _decode_counts_of_outcome_range(content).copy() for block, content in sorted(blocks.items())}
-    for outcome, many in new:
-        held[outcome // BLOCK][outcome % BLOCK] += many
-    return [content.tobytes() for content in held.values()]
+    counts = {block: _decode_block_counts(content).copy() for block, content in sorted(blocks.items())}
+    for outcome, count in increments:
+        counts[outcome // BLOCK][outcome % BLOCK] += count
+    return [content.tobytes() for content in counts.values()]
 
 
 def fetch_outcome_counts_from_blocks(cursor: Any, outcomes: int) -> NDArray[np.int64]:
@@ -77,13 +81,13 @@ def fetch_outcome_counts_from_blocks(cursor: Any, outcomes: int) -> NDArray[np.i
         for block, content in rows:
             if not 0 <= block < len(counts) // BLOCK:
                 raise StoreError(DAMAGED)
-            counts[block * BLOCK : (block + 1) * BLOCK] += _decode_counts_of_outcome_range(content)
+            counts[block * BLOCK : (block + 1) * BLOCK] += _decode_block_counts(content)
     if counts[outcomes:].any():
         raise StoreError(DAMAGED)
     return require_possible_counts(counts[:outcomes])
 
 
-def _decode_counts_of_outcome_range(content: bytes) -> NDArray[np.int64]:
+def _decode_block_counts(content: bytes) -> NDArray[np.int64]:
     if len(content) != len(EMPTY):
         raise StoreError(DAMAGED)
     return np.frombuffer(content, dtype=_NUMBERS).astype(np.int64)
@@ -171,8 +175,8 @@ class PostgresStore(Store):
         super().__init__(writer, _PostgresConnection(address, wait, "REPEATABLE READ"), seal)
         with self._writer.transaction(writes=True) as database:
             self._lock_until_transaction_ends(database, ADDING)
-            (there,) = _fetch_required_row(database.execute("SELECT to_regclass('discreet_store') IS NOT NULL"))
-            if not there:
+            (exists,) = _fetch_required_row(database.execute("SELECT to_regclass('discreet_store') IS NOT NULL"))
+            if not exists:
                 if not create:
                     raise StoreError(f"there is no store in {self._writer.shown}; check the name of the database")
                 database.execute(_FIRST_SCHEMA)
@@ -199,24 +203,24 @@ class PostgresStore(Store):
     def _read_counts_and_pools(
         self, database: Connection, row: AgreementRow, round: int
     ) -> tuple[NDArray[np.int64], list[bytes]]:
-        waiting = database.execute("SELECT content FROM discreet_pool", binary=True).fetchall()
-        told = "report, n FROM discreet_reported" if row.is_survey else "block, counts FROM discreet_counted"
-        rows = f"SELECT {told} WHERE agreement = %s AND round = %s"
+        pool_rows = database.execute("SELECT content FROM discreet_pool", binary=True).fetchall()
+        source = "report, n FROM discreet_reported" if row.is_survey else "block, counts FROM discreet_counted"
+        query = f"SELECT {source} WHERE agreement = %s AND round = %s"
         with database.cursor("counts", binary=True) as cursor:  # a server-side cursor: there may be many
-            found = cursor.execute(rows, (row.number, round))
+            count_rows = cursor.execute(query, (row.number, round))
             counts = (
-                fetch_outcome_counts_from_rows(found, row)
+                fetch_outcome_counts_from_rows(count_rows, row)
                 if row.is_survey
-                else fetch_outcome_counts_from_blocks(found, row.outcomes)
+                else fetch_outcome_counts_from_blocks(count_rows, row.outcomes)
             )
-        return counts, [content for (content,) in waiting]
+        return counts, [content for (content,) in pool_rows]
 
     def seal_pool_if_key_given(self) -> None:
         with self._transaction_without_samples() as database:
-            every = "SELECT slot, content FROM discreet_pool ORDER BY slot FOR UPDATE"
+            query = "SELECT slot, content FROM discreet_pool ORDER BY slot FOR UPDATE"
             pools = {
                 slot: self._seal.decode_pool(content)
-                for slot, content in database.execute(every, binary=True).fetchall()
+                for slot, content in database.execute(query, binary=True).fetchall()
             }
             if len(pools) != SLOTS:
                 raise StoreError(DAMAGED)
@@ -237,37 +241,41 @@ class PostgresStore(Store):
         if not columns[0]:
             return 0
         arrays = ", ".join(f"%s::{kinds[type(column[0])]}" for column in columns)
-        rows = f"INSERT INTO discreet_{table} SELECT * FROM unnest({arrays}) ON CONFLICT DO NOTHING"
-        return database.execute(rows, [list(column) for column in columns]).rowcount
+        statement = f"INSERT INTO discreet_{table} SELECT * FROM unnest({arrays}) ON CONFLICT DO NOTHING"
+        return database.execute(statement, [list(column) for column in columns]).rowcount
 
     def _unrevoked_tokens_among(self, database: Connection, digests: Sequence[bytes]) -> set[bytes]:
-        rows = "SELECT digest FROM discreet_tokens WHERE revoked = 0 AND digest = ANY(%s)"
-        return {digest for (digest,) in database.execute(rows, (list(digests),), binary=True).fetchall()}
+        query = "SELECT digest FROM discreet_tokens WHERE revoked = 0 AND digest = ANY(%s)"
+        return {digest for (digest,) in database.execute(query, (list(digests),), binary=True).fetchall()}
 
     def _insert_arrivals(
         self, database: Connection, collection: int, round: int, arrivals: Sequence[Arrival], *, closed: bool
     ) -> list[Verdict]:
-        first: dict[bytes, bytes] = {}
+        first_keys: dict[bytes, bytes] = {}
         for arrival in arrivals:
-            first.setdefault(arrival.client, arrival.key)
-        clients = sorted(first)
-        new: set[bytes] = set()
+            first_keys.setdefault(arrival.client, arrival.key)
+        clients = sorted(first_keys)
+        new_clients: set[bytes] = set()
         if not closed:
-            keys = [first[client] for client in clients]
+            keys = [first_keys[client] for client in clients]
             rows = database.execute(_SPEAK, (collection, round, clients, keys), binary=True)
-            new = {client for (client,) in rows.fetchall()}
-        before = [client for client in clients if client not in new]
-        said = dict(database.execute(_SAID, (collection, round, before), binary=True).fetchall()) if before else {}
+            new_clients = {client for (client,) in rows.fetchall()}
+        earlier_clients = [client for client in clients if client not in new_clients]
+        stored_keys = (
+            dict(database.execute(_SAID, (collection, round, earlier_clients), binary=True).fetchall())
+            if earlier_clients
+            else {}
+        )
         verdicts = []
         for arrival in arrivals:
-            if arrival.client in new:
-                new.remove(arrival.client)
-                said[arrival.client] = first[arrival.client]
+            if arrival.client in new_clients:
+                new_clients.remove(arrival.client)
+                stored_keys[arrival.client] = first_keys[arrival.client]
                 verdicts.append(Verdict.COUNTED)
-            elif arrival.client not in said:
+            elif arrival.client not in stored_keys:
                 verdicts.append(Verdict.CLOSED)
             else:
-                verdicts.append(Verdict.AGAIN if said[arrival.client] == arrival.key else Verdict.SPOKEN)
+                verdicts.append(Verdict.AGAIN if stored_keys[arrival.client] == arrival.key else Verdict.SPOKEN)
         return verdicts
 
     def _read_pool_for_new_outcomes(self, database: Connection) -> bytes:
@@ -277,38 +285,43 @@ class PostgresStore(Store):
         database.execute(_FILL, (content, self._pool_slot_of_process))
 
     def _add_counts(
-        self, database: Connection, group: Group, row: AgreementRow, new: Sequence[tuple[int, int]]
+        self, database: Connection, group: Group, row: AgreementRow, increments: Sequence[tuple[int, int]]
     ) -> None:
-        where = (*group, self._pool_slot_of_process)
+        slot_key = (*group, self._pool_slot_of_process)
         if row.is_survey:
-            numbers, often = map(list, zip(*new, strict=True))
-            database.execute(_REPORT, (*where, numbers, often))
+            reports, counts = map(list, zip(*increments, strict=True))
+            database.execute(_REPORT, (*slot_key, reports, counts))
         else:
-            blocks = block_numbers_to_write(new, row.outcomes)
+            blocks = block_numbers_to_write(increments, row.outcomes)
             database.execute(
-                _COUNT, (blocks, blocks_with_counts_added(_lock_and_read_blocks(database, where, blocks), new), *where)
+                _COUNT,
+                (
+                    blocks,
+                    blocks_with_counts_added(_lock_and_read_blocks(database, slot_key, blocks), increments),
+                    *slot_key,
+                ),
             )
 
-    def _add_day_count(self, database: Connection, group: Group, day: str, many: int) -> None:
-        database.execute(_ARRIVE, (*group, day, self._pool_slot_of_process, many))
+    def _add_day_count(self, database: Connection, group: Group, day: str, count: int) -> None:
+        database.execute(_ARRIVE, (*group, day, self._pool_slot_of_process, count))
 
-    def _request_erasure_if_few_samples(self, many: int) -> None:
+    def _request_erasure_if_few_samples(self, count: int) -> None:
         pass  # nothing to erase
 
 
 def _fetch_required_row(cursor: Any) -> Any:
-    found = cursor.fetchone()
-    assert found is not None
-    return found
+    row = cursor.fetchone()
+    assert row is not None
+    return row
 
 
-def _lock_and_read_blocks(database: Connection, where: tuple[int, int, int], numbers: list[int]) -> dict[int, bytes]:
+def _lock_and_read_blocks(database: Connection, slot_key: tuple[int, int, int], numbers: list[int]) -> dict[int, bytes]:
     """The content of these blocks, locked in their order; missing blocks are created."""
-    held = dict(database.execute(_HELD, (*where, numbers), binary=True).fetchall())
-    if len(held) < len(numbers):
-        database.execute(_MAKE, (*where, EMPTY, numbers))
-        held = dict(database.execute(_HELD, (*where, numbers), binary=True).fetchall())
-    return held
+    contents = dict(database.execute(_HELD, (*slot_key, numbers), binary=True).fetchall())
+    if len(contents) < len(numbers):
+        database.execute(_MAKE, (*slot_key, EMPTY, numbers))
+        contents = dict(database.execute(_HELD, (*slot_key, numbers), binary=True).fetchall())
+    return contents
 
 
 class _PostgresConnection(EngineConnection):
@@ -330,8 +343,8 @@ class _PostgresConnection(EngineConnection):
     def _failure_reason(self, error: Exception) -> str:
         """PostgreSQL's own words in one line, which contain no password."""
         assert isinstance(error, psycopg.Error)
-        said = error.diag.message_primary or str(error) or type(error).__name__
-        return f"{' '.join(said.split())}; try again"
+        message = error.diag.message_primary or str(error) or type(error).__name__
+        return f"{' '.join(message.split())}; try again"
 
     def _begin_transaction(self) -> Connection:
         """A connection in a transaction. One that died since its last use is replaced, since nothing was asked of it yet."""
@@ -339,11 +352,11 @@ class _PostgresConnection(EngineConnection):
             self._forgotten.append(self._database)
             self._database = None
         if self._database is not None:
-            began = time.monotonic()
+            start = time.monotonic()
             try:
                 return self._begin_transaction_on(self._database)
             except psycopg.OperationalError:
-                if time.monotonic() - began > self._wait / 2:  # the server hangs, and a new connection would too
+                if time.monotonic() - start > self._wait / 2:  # the server hangs, and a new connection would too
                     raise
                 self._drop_connection()
         self.places.clear()
@@ -371,8 +384,8 @@ def _cutting_connection_after(database: Connection, wait: float) -> Iterator[Non
     def shut_connection() -> None:
         with guard:
             if not done:
-                with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(database.fileno())) as line:
-                    line.shutdown(socket.SHUT_RDWR)
+                with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(database.fileno())) as server_socket:
+                    server_socket.shutdown(socket.SHUT_RDWR)
 
     timer = threading.Timer(wait, shut_connection)
     timer.daemon = True

@@ -27,20 +27,20 @@ _READABLE = 20.0  # of epsilon
 _SHARES = ("estimate", "low", "high", "all_low", "all_high")
 
 
-def _outcomes_have_order(agreed: Agreement) -> bool:
+def _outcomes_have_order(agreement: Agreement) -> bool:
     """Whether outcomes lie in an order that a picture should keep: numbers, cells and bins do, labels do not."""
-    return isinstance(agreed.family, ContinuousTerms) or agreed.domain.labels is None
+    return isinstance(agreement.family, ContinuousTerms) or agreement.domain.labels is None
 
 
-def _noun_for_releases(found: Mapping[str, Any]) -> str:
-    return "reports" if "reports" in found or "questions" in found else "samples"
+def _noun_for_releases(estimate: Mapping[str, Any]) -> str:
+    return "reports" if "reports" in estimate or "questions" in estimate else "samples"
 
 
-def shares_as_csv(found: Mapping[str, Any]) -> str:
+def shares_as_csv(estimate: Mapping[str, Any]) -> str:
     """A row for each outcome, with all digits."""
-    released = _noun_for_releases(found)
-    rows = [[share["outcome"], share[released], *(share["law"][name] for name in _SHARES)] for share in found["shares"]]
-    return _rows_as_csv_text(["outcome", released, *_SHARES], rows)
+    noun = _noun_for_releases(estimate)
+    rows = [[share["outcome"], share[noun], *(share["law"][name] for name in _SHARES)] for share in estimate["shares"]]
+    return _rows_as_csv_text(["outcome", noun, *_SHARES], rows)
 
 
 def _rows_as_csv_text(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -79,32 +79,32 @@ def _indices_of_shown_outcomes(shares: Sequence[Any], most: int, *, ordered: boo
     """The places of the outcomes that are shown: in their order, or the largest first."""
     if ordered:
         return list(range(min(most, len(shares))))
-    return sorted(range(len(shares)), key=lambda place: (-shares[place]["law"]["estimate"], place))[:most]
+    return sorted(range(len(shares)), key=lambda index: (-shares[index]["law"]["estimate"], index))[:most]
 
 
 def _headings_and_sentences_on_questions(questions: str | None) -> list[tuple[str, str]]:
     """What was asked in words, and what answers count as: (heading, sentence)."""
     if questions is None:
         return []
-    asked = json.loads(questions)
-    parts = [asked, *asked.get("columns", {}).values()]
-    told = [("Question", " ".join(each[name] for each in parts for name in ("title", "text") if name in each))]
-    if any(each.get("choice") == "multiple" for each in parts):
-        told.append(("Several options", "A person who chose several options counts for each of them in equal parts."))
-    if any(each.get("prefer_not_to_say") is True for each in parts):
-        told.append(
+    document = json.loads(questions)
+    parts = [document, *document.get("columns", {}).values()]
+    facts = [("Question", " ".join(part[name] for part in parts for name in ("title", "text") if name in part))]
+    if any(part.get("choice") == "multiple" for part in parts):
+        facts.append(("Several options", "A person who chose several options counts for each of them in equal parts."))
+    if any(part.get("prefer_not_to_say") is True for part in parts):
+        facts.append(
             (
                 "Preferred not to say",
                 "A person who preferred not to say counts for every option, in the proportions of the public reference (in equal parts, if "
                 "none was agreed on). Nobody knows how many did.",
             )
         )
-    return told
+    return facts
 
 
-def _note_on_picked_shares(picked: bool) -> str:
-    """What to know of a picture for which the largest of many shares were `picked`: their own intervals miss more often."""
-    if not picked:
+def _note_on_picked_shares(is_selection: bool) -> str:
+    """A note for a picture of the largest of many shares (`is_selection`): their own intervals miss more often."""
+    if not is_selection:
         return ""
     return (
         " The picture has the largest of many shares, which are large partly by chance. For these use the intervals that hold for all at "
@@ -112,49 +112,49 @@ def _note_on_picked_shares(picked: bool) -> str:
     )
 
 
-def share_page_html(agreed: Agreement, found: Mapping[str, Any], asked: str | None) -> str:
-    """The page of shares. `asked`: what was asked in words, as a store keeps it."""
-    released, ordered = _noun_for_releases(found), _outcomes_have_order(agreed)
-    shares, confidence = found["shares"], confidence_text(found["confidence"])
-    picked = len(shares) > _DRAWN and not ordered
-    shown = _indices_of_shown_outcomes(shares, _LISTED, ordered=ordered)
+def share_page_html(agreement: Agreement, estimate: Mapping[str, Any], questions: str | None) -> str:
+    """The page of shares. `questions`: what was asked in words, as a store keeps it."""
+    noun, ordered = _noun_for_releases(estimate), _outcomes_have_order(agreement)
+    shares, confidence = estimate["shares"], confidence_text(estimate["confidence"])
+    is_selection = len(shares) > _DRAWN and not ordered
+    indices = _indices_of_shown_outcomes(shares, _LISTED, ordered=ordered)
     rows = "\n".join(
-        f'<tr><th scope="row"><bdi>{_outcome_text(share["outcome"])}</bdi></th><td>{share[released]:,}</td>'
+        f'<tr><th scope="row"><bdi>{_outcome_text(share["outcome"])}</bdi></th><td>{share[noun]:,}</td>'
         f"<td>{_share_data_element(share['law']['estimate'])}</td>"
         f"<td>{_share_data_element(share['law']['low'])} to {_share_data_element(share['law']['high'])}</td>"
         f"<td>{_share_data_element(share['law']['all_low'])} to {_share_data_element(share['law']['all_high'])}</td></tr>"
-        for share in (shares[place] for place in shown)
+        for share in (shares[index] for index in indices)
     )
-    rest = len(shares) - len(shown)
+    omitted_count = len(shares) - len(indices)
     meaning = (
         "A share is that of the average person, corrected for the noise of privacy. The estimate is unbiased, so it may fall below 0 or "
         "above 100 % by chance."
-        if found["identifiable"]
-        else f"A share is that among the {released}. They do not determine the average person's own share: an interval "
+        if estimate["identifiable"]
+        else f"A share is that among the {noun}. They do not determine the average person's own share: an interval "
         "contains every share that could have given them."
     )
-    liars = f"Each {released[:-1]} that was not honest moved a share by at most"
+    liars = f"Each {noun[:-1]} that was not honest moved a share by at most"
     statistics = "".join(
-        f"<dt>{_escape_html(each['name'].capitalize())}</dt><dd>{_statistic_data_element(each['estimate'])}; "
-        f"from {_statistic_data_element(each['low'])} to {_statistic_data_element(each['high'])}, at {confidence} confidence</dd>\n"
-        for each in found["statistics"]
+        f"<dt>{_escape_html(statistic['name'].capitalize())}</dt><dd>{_statistic_data_element(statistic['estimate'])}; "
+        f"from {_statistic_data_element(statistic['low'])} to {_statistic_data_element(statistic['high'])}, at {confidence} confidence</dd>\n"
+        for statistic in estimate["statistics"]
     )
-    named = "Reports that name it" if released == "reports" else "Samples"
+    column_name = "Reports that name it" if noun == "reports" else "Samples"
     tables = _html_table_of_rows(
-        "Table of the numbers", ("Outcome", named, "Estimate", "Interval", "All intervals at once"), rows
+        "Table of the numbers", ("Outcome", column_name, "Estimate", "Interval", "All intervals at once"), rows
     )
-    if rest:
-        tables += f'\n<p>{rest:,} more outcomes are in <a href="estimate.csv">estimate.csv</a>.</p>'
+    if omitted_count:
+        tables += f'\n<p>{omitted_count:,} more outcomes are in <a href="estimate.csv">estimate.csv</a>.</p>'
     return _fill_page_template(
-        agreed,
-        found,
-        many=pluralise(found[released], released[:-1]),
-        picture=_picture_description(found, ordered=ordered),
-        meaning=f"{meaning} An interval contains the true share in {confidence} of cases.{_note_on_picked_shares(picked)}",
+        agreement,
+        estimate,
+        release_count=pluralise(estimate[noun], noun[:-1]),
+        picture=_picture_description(estimate, ordered=ordered),
+        meaning=f"{meaning} An interval contains the true share in {confidence} of cases.{_note_on_picked_shares(is_selection)}",
         tables=tables,
         statistics=f"<dl>\n{statistics}</dl>" if statistics else "",
-        asked=asked,
-        fact=("What dishonest participants can do", f"{liars} {_percent_text_rounded_up(found['liars']['one'])}."),
+        questions=questions,
+        fact=("What dishonest participants can do", f"{liars} {_percent_text_rounded_up(estimate['liars']['one'])}."),
     )
 
 
@@ -167,51 +167,51 @@ def _html_table_of_rows(name: str, heads: Sequence[str], rows: str) -> str:
 
 
 def _fill_page_template(
-    agreed: Agreement,
-    found: Mapping[str, Any],
+    agreement: Agreement,
+    estimate: Mapping[str, Any],
     *,
-    many: str,
+    release_count: str,
     picture: str,
     meaning: str,
     tables: str,
     statistics: str,
-    asked: str | None,
+    questions: str | None,
     fact: tuple[str, str],
 ) -> str:
     """The page with these parts: no script, nothing from elsewhere. `fact`: a heading and a sentence beside those of every page."""
     facts = [
-        *_headings_and_sentences_on_questions(asked),
-        ("How private", f"Each {_noun_for_releases(found)[:-1]} costs {_privacy_promise_text(agreed)}."),
+        *_headings_and_sentences_on_questions(questions),
+        ("How private", f"Each {_noun_for_releases(estimate)[:-1]} costs {_privacy_promise_text(agreement)}."),
         fact,
-        *(("Note", f"{note[:1].upper()}{note[1:]}.") for note in found["notes"]),
-        ("Agreement", f"{agreed.id}, round {found['round']}."),
+        *(("Note", f"{note[:1].upper()}{note[1:]}.") for note in estimate["notes"]),
+        ("Agreement", f"{agreement.id}, round {estimate['round']}."),
     ]
-    listed = "\n".join(f"<dt>{_escape_html(name)}</dt><dd>{_escape_html(said)}</dd>" for name, said in facts)
+    fact_list = "\n".join(f"<dt>{_escape_html(name)}</dt><dd>{_escape_html(text)}</dd>" for name, text in facts)
     template = Template((resources.files(__package__) / "pages" / "published.html").read_text(encoding="utf-8"))
     return template.substitute(
-        title=_page_title(agreed, found),
-        many=many,
-        closed=found["closed"],
+        title=_page_title(agreement, estimate),
+        many=release_count,
+        closed=estimate["closed"],
         picture=picture,
         meaning=meaning.replace(" %", _UNBROKEN),
         tables=tables,
         statistics=statistics,
-        listed=listed,
+        listed=fact_list,
     )
 
 
-def _page_title(agreed: Agreement, found: Mapping[str, Any]) -> str:
-    return _escape_html(agreed.purpose or f"What these {_noun_for_releases(found)} show")
+def _page_title(agreement: Agreement, estimate: Mapping[str, Any]) -> str:
+    return _escape_html(agreement.purpose or f"What these {_noun_for_releases(estimate)} show")
 
 
-def _privacy_promise_text(agreed: Agreement) -> str:
+def _privacy_promise_text(agreement: Agreement) -> str:
     """What one release may reveal: odds are bounded by pure epsilon, and named where e^epsilon is a number that people read."""
-    if agreed.privacy is not None:
-        return f"{agreed.privacy} (pure epsilon = {agreed.epsilon:g})"
-    if agreed.epsilon > _READABLE:
-        return f"epsilon = {agreed.epsilon:g}, which is hardly any privacy"
-    most = round_up_to_digits(math.exp(agreed.epsilon), 3)
-    return f"epsilon = {agreed.epsilon:g}: it moves odds about its person by a factor of at most {most:.10g}"
+    if agreement.privacy is not None:
+        return f"{agreement.privacy} (pure epsilon = {agreement.epsilon:g})"
+    if agreement.epsilon > _READABLE:
+        return f"epsilon = {agreement.epsilon:g}, which is hardly any privacy"
+    factor = round_up_to_digits(math.exp(agreement.epsilon), 3)
+    return f"epsilon = {agreement.epsilon:g}: it moves odds about its person by a factor of at most {factor:.10g}"
 
 
 def _percent_text_rounded_up(share: float) -> str:
@@ -219,8 +219,8 @@ def _percent_text_rounded_up(share: float) -> str:
     return f"{100 * min(1.0, round_up_to_digits(share, 3)):.10g} %"
 
 
-def _picture_description(found: Mapping[str, Any], *, ordered: bool) -> str:
-    shares = found["shares"]
+def _picture_description(estimate: Mapping[str, Any], *, ordered: bool) -> str:
+    shares = estimate["shares"]
     largest = max(shares, key=lambda share: share["law"]["estimate"])
     kind = "A histogram" if ordered else "Bars with intervals"
     return _escape_html(
@@ -236,39 +236,42 @@ _BAR, _EDGE, _INK, _GRID = "#8fb3d9", "#0b5ea8", "#1b2430", "#dfe3e8"
 
 def _axis_end_and_step(shares: Sequence[Any]) -> tuple[float, float]:
     """The end of an axis that holds all intervals between 0 and 1, and a step in round numbers."""
-    most = min(1.0, max((max(share["law"]["high"], share["law"]["estimate"]) for share in shares), default=1.0))
-    rough = max(most, 1e-6) / 5
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(power * each for each in (1, 2, 2.5, 5, 10) if power * each >= rough)
-    return min(1.0, step * math.ceil(most / step - 1e-9)), step
+    largest = max((max(share["law"]["high"], share["law"]["estimate"]) for share in shares), default=1.0)
+    largest = min(max(largest, 1e-6), 1.0)  # an axis has a length, also if all shares are 0
+    rough_step = largest / 5
+    power = 10.0 ** math.floor(math.log10(rough_step))
+    step = next(power * multiple for multiple in (1, 2, 2.5, 5, 10) if power * multiple >= rough_step)
+    return min(1.0, step * math.ceil(largest / step - 1e-9)), step
 
 
 def _clip_to_axis(share: float, top: float) -> float:
     return min(max(share, 0.0), top)
 
 
-def _outcome_group_svg(share: Mapping[str, Any], released: str, *parts: str) -> str:
+def _outcome_group_svg(share: Mapping[str, Any], noun: str, *parts: str) -> str:
     """One SVG group with the parts of an outcome, and its numbers to all their digits."""
     law = share["law"]
     numbers = "".join(f' data-{name.replace("_", "-")}="{law[name]!r}"' for name in _SHARES)
-    said = f"{share['outcome']}: {_percent_text(law['estimate'])}, {_percent_text(law['low'])} to {_percent_text(law['high'])}"
-    head = f'<g data-outcome="{_outcome_text(share["outcome"])}" data-{released}="{share[released]}"{numbers}>'
-    return f"{head}<title>{_escape_html(said)}</title>{''.join(parts)}</g>"
+    title = f"{share['outcome']}: {_percent_text(law['estimate'])}, {_percent_text(law['low'])} to {_percent_text(law['high'])}"
+    head = f'<g data-outcome="{_outcome_text(share["outcome"])}" data-{noun}="{share[noun]}"{numbers}>'
+    return f"{head}<title>{_escape_html(title)}</title>{''.join(parts)}</g>"
 
 
-def share_picture_svg(agreed: Agreement, found: Mapping[str, Any]) -> str:
+def share_picture_svg(agreement: Agreement, estimate: Mapping[str, Any]) -> str:
     """Bars with intervals: a row for each of the largest outcomes, or a column for each of those that have an order."""
-    shares, released, ordered = found["shares"], _noun_for_releases(found), _outcomes_have_order(agreed)
+    shares, noun, ordered = estimate["shares"], _noun_for_releases(estimate), _outcomes_have_order(agreement)
     height, parts = (
-        _height_and_svg_of_bar_columns(shares, released) if ordered else _height_and_svg_of_bar_rows(shares, released)
+        _height_and_svg_of_bar_columns(shares, noun) if ordered else _height_and_svg_of_bar_rows(shares, noun)
     )
-    return _svg_document(_page_title(agreed, found), _picture_description(found, ordered=ordered), height, parts)
+    return _svg_document(
+        _page_title(agreement, estimate), _picture_description(estimate, ordered=ordered), height, parts
+    )
 
 
-def _svg_document(title: str, told: str, height: int, parts: Sequence[str]) -> str:
+def _svg_document(title: str, description: str, height: int, parts: Sequence[str]) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}" role="img" '
-        f'aria-label="{told}" font-family="system-ui, sans-serif" font-size="15" fill="{_INK}">\n<title>{title}</title>\n'
+        f'aria-label="{description}" font-family="system-ui, sans-serif" font-size="15" fill="{_INK}">\n<title>{title}</title>\n'
         f'<rect width="{_WIDTH}" height="{height}" fill="#fff"/>\n' + "\n".join(parts) + "\n</svg>\n"
     )
 
@@ -277,15 +280,13 @@ def _shorten_label(name: str, most: int = _LONGEST_NAME) -> str:
     return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
-def _height_and_svg_of_bar_rows(
-    shares: Sequence[Any], released: str, *, ordered: bool = False
-) -> tuple[int, list[str]]:
-    shown = [shares[place] for place in _indices_of_shown_outcomes(shares, _DRAWN, ordered=ordered)]
-    top, step = _axis_end_and_step(shown)
-    names = [_shorten_label(str(share["outcome"])) for share in shown]
+def _height_and_svg_of_bar_rows(shares: Sequence[Any], noun: str, *, ordered: bool = False) -> tuple[int, list[str]]:
+    shown_shares = [shares[index] for index in _indices_of_shown_outcomes(shares, _DRAWN, ordered=ordered)]
+    top, step = _axis_end_and_step(shown_shares)
+    names = [_shorten_label(str(share["outcome"])) for share in shown_shares]
     left = 30 + 9 * max(map(len, names))
     length = _WIDTH - left - _RIGHT
-    end = _TOP + _ROW * len(shown)
+    end = _TOP + _ROW * len(shown_shares)
 
     def x_of_share(share: float) -> str:
         return f"{left + length * _clip_to_axis(share, top) / top:.2f}"
@@ -295,28 +296,27 @@ def _height_and_svg_of_bar_rows(
         f'<text x="{x_of_share(tick)}" y="{_TOP - 14}" text-anchor="middle" font-size="13">{100 * tick:.6g} %</text>'
         for tick in np.arange(0.0, top + step / 2, step).tolist()
     ]
-    for place, (share, name) in enumerate(zip(shown, names, strict=True)):
-        law, y = share["law"], _TOP + _ROW * place
+    for index, (share, name) in enumerate(zip(shown_shares, names, strict=True)):
+        law, y = share["law"], _TOP + _ROW * index
         middle = y + _ROW / 2
-        told = f"{_percent_text(law['estimate'])}  ({_percent_text(law['low'])} to {_percent_text(law['high'])})"
+        label = f"{_percent_text(law['estimate'])}  ({_percent_text(law['low'])} to {_percent_text(law['high'])})"
         bar = float(x_of_share(law["estimate"])) - left
         parts.append(
             _outcome_group_svg(
                 share,
-                released,
+                noun,
                 f'<text x="{left - 12}" y="{middle + 5}" text-anchor="end">{_outcome_text(name)}</text>',
                 f'<rect x="{left}" y="{y + 7}" width="{bar:.2f}" height="{_ROW - 14}" fill="{_BAR}"/>',
                 f'<path d="M{x_of_share(law["estimate"])} {y + 7}v{_ROW - 14}" stroke="{_EDGE}" stroke-width="3"/>',
                 _interval_line_svg(x_of_share(law["low"]), x_of_share(law["high"]), middle),
-                f'<text x="{_WIDTH - _RIGHT + 14}" y="{middle + 5}" font-size="14">{told}</text>',
+                f'<text x="{_WIDTH - _RIGHT + 14}" y="{middle + 5}" font-size="14">{label}</text>',
             )
         )
-    others = len(shares) - len(shown)
-    if others:
-        parts.append(
-            f'<text x="{left}" y="{end + 24}" font-size="13">{others:,} smaller ones are in estimate.csv.</text>'
-        )
-    return end + (40 if others else 14), parts
+    omitted_count = len(shares) - len(shown_shares)
+    if omitted_count:
+        note = f"{omitted_count:,} {'later' if ordered else 'smaller'} ones are in estimate.csv."
+        parts.append(f'<text x="{left}" y="{end + 24}" font-size="13">{note}</text>')
+    return end + (40 if omitted_count else 14), parts
 
 
 def _interval_line_svg(low: str, high: str, middle: float) -> str:
@@ -325,10 +325,10 @@ def _interval_line_svg(low: str, high: str, middle: float) -> str:
     return f'<path d="M{low} {middle}H{high}{ends}" stroke="{_INK}" stroke-width="2" fill="none"/>'
 
 
-def _height_and_svg_of_bar_columns(shares: Sequence[Any], released: str) -> tuple[int, list[str]]:
+def _height_and_svg_of_bar_columns(shares: Sequence[Any], noun: str) -> tuple[int, list[str]]:
     top, step = _axis_end_and_step(shares)
     height, length = _COLUMNS_HEIGHT - _BOTTOM - _TOP, _WIDTH - _AXIS_LEFT - 20
-    each = length / len(shares)
+    width = length / len(shares)
 
     def y_of_share(share: float) -> str:
         return f"{_TOP + height * (1 - _clip_to_axis(share, top) / top):.2f}"
@@ -338,23 +338,23 @@ def _height_and_svg_of_bar_columns(shares: Sequence[Any], released: str) -> tupl
         f'<text x="{_AXIS_LEFT - 8}" y="{float(y_of_share(tick)) + 5:.2f}" text-anchor="end" font-size="13">{100 * tick:.6g} %</text>'
         for tick in np.arange(0.0, top + step / 2, step).tolist()
     ]
-    named = max(1, math.ceil(len(shares) * 9 * max(len(str(share["outcome"])) for share in shares) / length))
-    for place, share in enumerate(shares):
-        law, x = share["law"], _AXIS_LEFT + each * place
-        middle, cap = x + each / 2, min(each / 4, 6)
+    label_step = max(1, math.ceil(len(shares) * 9 * max(len(str(share["outcome"])) for share in shares) / length))
+    for index, share in enumerate(shares):
+        law, x = share["law"], _AXIS_LEFT + width * index
+        middle, cap = x + width / 2, min(width / 4, 6)
         column = [
-            f'<rect x="{x + each / 10:.2f}" y="{y_of_share(law["estimate"])}" width="{each * 0.8:.2f}" '
+            f'<rect x="{x + width / 10:.2f}" y="{y_of_share(law["estimate"])}" width="{width * 0.8:.2f}" '
             f'height="{float(y_of_share(0.0)) - float(y_of_share(law["estimate"])):.2f}" fill="{_BAR}"/>',
             f'<path d="M{middle:.2f} {y_of_share(law["low"])}V{y_of_share(law["high"])}'
             f'M{middle - cap:.2f} {y_of_share(law["low"])}h{2 * cap:.2f}M{middle - cap:.2f} {y_of_share(law["high"])}h{2 * cap:.2f}" '
-            f'stroke="{_INK}" stroke-width="{min(2, each / 3):.2f}" fill="none"/>',
+            f'stroke="{_INK}" stroke-width="{min(2, width / 3):.2f}" fill="none"/>',
         ]
-        if place % named == 0:
+        if index % label_step == 0:
             column.append(
                 f'<text x="{middle:.2f}" y="{_COLUMNS_HEIGHT - _BOTTOM + 24}" text-anchor="middle" font-size="13">'
                 f"{_outcome_text(share['outcome'])}</text>"
             )
-        parts.append(_outcome_group_svg(share, released, *column))
+        parts.append(_outcome_group_svg(share, noun, *column))
     return _COLUMNS_HEIGHT - 20, parts
 
 
@@ -378,22 +378,24 @@ def _answers_to_show(question: Mapping[str, Any], most: int) -> list[Mapping[str
     answers = question["answers"]
     if question["kind"] != "shares":
         return list(answers[:most])
-    return sorted(answers, key=lambda each: -1.0 if each["estimate"] is None else -each["estimate"])[:most]
+    return sorted(answers, key=lambda answer: -1.0 if answer["estimate"] is None else -answer["estimate"])[:most]
 
 
-def survey_page_html(agreed: Agreement, found: Mapping[str, Any], asked: str | None) -> str:
-    """The page of the answers to a survey: a table for each question. `asked`: what was asked in words."""
-    confidence = confidence_text(found["confidence"])
-    picked = any(each["kind"] == "shares" and len(each["answers"]) > _DRAWN for each in found["questions"])
+def survey_page_html(agreement: Agreement, estimate: Mapping[str, Any], questions: str | None) -> str:
+    """The page of the answers to a survey: a table for each question. `questions`: what was asked in words."""
+    confidence = confidence_text(estimate["confidence"])
+    is_selection = any(
+        question["kind"] == "shares" and len(question["answers"]) > _DRAWN for question in estimate["questions"]
+    )
     return _fill_page_template(
-        agreed,
-        found,
-        many=pluralise(found["clients"], "report"),
-        picture=_survey_picture_description(found),
-        meaning=f"{_SURVEY_MEANING} An interval contains the true number in {confidence} of cases.{_note_on_picked_shares(picked)}",
-        tables="\n".join(map(_question_table_html, found["questions"])),
+        agreement,
+        estimate,
+        release_count=pluralise(estimate["clients"], "report"),
+        picture=_survey_picture_description(estimate),
+        meaning=f"{_SURVEY_MEANING} An interval contains the true number in {confidence} of cases.{_note_on_picked_shares(is_selection)}",
+        tables="\n".join(map(_question_table_html, estimate["questions"])),
         statistics="",
-        asked=asked,
+        questions=questions,
         fact=("How sure", f"{_PROOFS}."),
     )
 
@@ -401,11 +403,13 @@ def survey_page_html(agreed: Agreement, found: Mapping[str, Any], asked: str | N
 def _question_table_html(question: Mapping[str, Any]) -> str:
     title = _escape_html(question["question"])
     unit = f", in {_escape_html(question['unit'])}" if question["unit"] else ""
-    asked = pluralise(question["clients"], "participant")
-    head = f"<h3>{title}{unit}</h3>\n<p>{asked} {'was' if question['clients'] == 1 else 'were'} asked it.</p>\n"
-    shown = _answers_to_show(question, _LISTED)
+    participants = pluralise(question["clients"], "participant")
+    head = f"<h3>{title}{unit}</h3>\n<p>{participants} {'was' if question['clients'] == 1 else 'were'} asked it.</p>\n"
+    shown_answers = _answers_to_show(question, _LISTED)
     write = _share_data_element if _is_answered_by_shares(question) else _statistic_data_element
-    cut = len(shown) < len(question["answers"])  # the largest were picked: only intervals of all at once are fair
+    is_selection = len(shown_answers) < len(
+        question["answers"]
+    )  # the largest were picked: only intervals of all at once are fair
 
     def interval_cell_html(answer: Mapping[str, Any], low: str, high: str) -> str:
         return (
@@ -415,24 +419,24 @@ def _question_table_html(question: Mapping[str, Any]) -> str:
     rows = "\n".join(
         f'<tr><th scope="row"><bdi>{_outcome_text(answer["name"])}</bdi></th>'
         f"<td>{'not known' if answer['estimate'] is None else write(answer['estimate'])}</td>"
-        f"{'' if cut else interval_cell_html(answer, 'low', 'high')}{interval_cell_html(answer, 'all_low', 'all_high')}</tr>"
-        for answer in shown
+        f"{'' if is_selection else interval_cell_html(answer, 'low', 'high')}{interval_cell_html(answer, 'all_low', 'all_high')}</tr>"
+        for answer in shown_answers
     )
     heads = [
         "Outcome" if _is_answered_by_shares(question) else "Number",
         "Estimate",
-        *([] if cut else ["Interval"]),
+        *([] if is_selection else ["Interval"]),
         "All intervals at once",
     ]
-    more = (
-        f'\n<p>{len(question["answers"]) - len(shown):,} more are in <a href="estimate.csv">estimate.csv</a>.</p>'
-        if cut
+    note = (
+        f'\n<p>{len(question["answers"]) - len(shown_answers):,} more are in <a href="estimate.csv">estimate.csv</a>.</p>'
+        if is_selection
         else ""
     )
-    return f"{head}{_html_table_of_rows(question['question'], heads, rows)}{more}"
+    return f"{head}{_html_table_of_rows(question['question'], heads, rows)}{note}"
 
 
-def survey_as_csv(found: Mapping[str, Any]) -> str:
+def survey_as_csv(estimate: Mapping[str, Any]) -> str:
     """A row for each number of the survey, with all digits."""
     rows = [
         [
@@ -441,62 +445,63 @@ def survey_as_csv(found: Mapping[str, Any]) -> str:
             question["clients"],
             *("" if answer[name] is None else answer[name] for name in _SHARES),
         ]
-        for question in found["questions"]
+        for question in estimate["questions"]
         for answer in question["answers"]
     ]
     return _rows_as_csv_text(["question", "outcome", "asked", *_SHARES], rows)
 
 
-def _survey_picture_description(found: Mapping[str, Any]) -> str:
-    return _escape_html(f"Answers with intervals to {pluralise(len(found['questions']), 'question')}.")
+def _survey_picture_description(estimate: Mapping[str, Any]) -> str:
+    return _escape_html(f"Answers with intervals to {pluralise(len(estimate['questions']), 'question')}.")
 
 
-def survey_picture_svg(agreed: Agreement, found: Mapping[str, Any]) -> str:
+def survey_picture_svg(agreement: Agreement, estimate: Mapping[str, Any]) -> str:
     """One part for each question: bars with intervals for shares, points with intervals for other numbers."""
     parts, height = [], 0
-    for question in found["questions"]:
+    for question in estimate["questions"]:
         unit = f", in {question['unit']}" if question["unit"] else ""
         parts.append(
             f'<text x="12" y="{height + 30}" font-size="17" font-weight="600">{_escape_html(_shorten_label(question["question"], 80))}'
             f"{_escape_html(unit)}</text>"
         )
         height += _QUESTION_GAP - _TOP
-        known = [answer for answer in question["answers"] if answer["estimate"] is not None]
-        if not known:
+        known_answers = [answer for answer in question["answers"] if answer["estimate"] is not None]
+        if not known_answers:
             parts.append(f'<text x="12" y="{height + 40}">not known</text>')
             height += 60
             continue
-        shown = _answers_to_show({**question, "answers": known}, _DRAWN)
         if _is_answered_by_shares(question):
-            shares = [{"outcome": answer["name"], "reports": question["clients"], "law": answer} for answer in known]
-            many, drawn = _height_and_svg_of_bar_rows(shares, "reports", ordered=question["kind"] != "shares")
+            shares = [
+                {"outcome": answer["name"], "reports": question["clients"], "law": answer} for answer in known_answers
+            ]
+            part_height, drawing = _height_and_svg_of_bar_rows(shares, "reports", ordered=question["kind"] != "shares")
         else:
-            many, drawn = _height_and_svg_of_point_rows(shown)
-        parts.append(f'<g transform="translate(0 {height})">{"".join(drawn)}</g>')
-        height += many
-    return _svg_document(_page_title(agreed, found), _survey_picture_description(found), height, parts)
+            part_height, drawing = _height_and_svg_of_point_rows(known_answers[:_DRAWN])
+        parts.append(f'<g transform="translate(0 {height})">{"".join(drawing)}</g>')
+        height += part_height
+    return _svg_document(_page_title(agreement, estimate), _survey_picture_description(estimate), height, parts)
 
 
 def _height_and_svg_of_point_rows(answers: Sequence[Mapping[str, Any]]) -> tuple[int, list[str]]:
     """A row for each number: a point in its interval, on a common scale."""
-    low, high = min(each["low"] for each in answers), max(each["high"] for each in answers)
-    reach = (high - low) or 1.0
-    left = 30 + 9 * max(len(_shorten_label(str(each["name"]))) for each in answers)
+    low, high = min(answer["low"] for answer in answers), max(answer["high"] for answer in answers)
+    span = (high - low) or 1.0
+    left = 30 + 9 * max(len(_shorten_label(str(answer["name"]))) for answer in answers)
     length = _WIDTH - left - _RIGHT
 
     def x_of_value(value: float) -> str:
-        return f"{left + length * (value - low) / reach:.2f}"
+        return f"{left + length * (value - low) / span:.2f}"
 
     parts = []
-    for place, each in enumerate(answers):
-        middle = _TOP + _ROW * place + _ROW / 2
-        told = f"{each['estimate']:.4g}  ({each['low']:.4g} to {each['high']:.4g})"
-        numbers = "".join(f' data-{name.replace("_", "-")}="{each[name]!r}"' for name in _SHARES)
+    for index, answer in enumerate(answers):
+        middle = _TOP + _ROW * index + _ROW / 2
+        label = f"{answer['estimate']:.4g}  ({answer['low']:.4g} to {answer['high']:.4g})"
+        numbers = "".join(f' data-{name.replace("_", "-")}="{answer[name]!r}"' for name in _SHARES)
         parts.append(
-            f'<g data-outcome="{_outcome_text(each["name"])}"{numbers}><title>{_escape_html(told)}</title>'
-            f'<text x="{left - 12}" y="{middle + 5}" text-anchor="end">{_outcome_text(_shorten_label(str(each["name"])))}</text>'
-            f"{_interval_line_svg(x_of_value(each['low']), x_of_value(each['high']), middle)}"
-            f'<circle cx="{x_of_value(each["estimate"])}" cy="{middle}" r="6" fill="{_EDGE}"/>'
-            f'<text x="{_WIDTH - _RIGHT + 14}" y="{middle + 5}" font-size="14">{_escape_html(told)}</text></g>'
+            f'<g data-outcome="{_outcome_text(answer["name"])}"{numbers}><title>{_escape_html(label)}</title>'
+            f'<text x="{left - 12}" y="{middle + 5}" text-anchor="end">{_outcome_text(_shorten_label(str(answer["name"])))}</text>'
+            f"{_interval_line_svg(x_of_value(answer['low']), x_of_value(answer['high']), middle)}"
+            f'<circle cx="{x_of_value(answer["estimate"])}" cy="{middle}" r="6" fill="{_EDGE}"/>'
+            f'<text x="{_WIDTH - _RIGHT + 14}" y="{middle + 5}" font-size="14">{_escape_html(label)}</text></g>'
         )
     return _TOP + _ROW * len(answers) + 14, parts

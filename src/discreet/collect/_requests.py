@@ -63,8 +63,8 @@ def unprocessable_problem(sentence: str) -> RequestProblem:
 
 def unavailable_problem(sentence: str) -> RequestProblem:
     """The error for a temporary failure: the same request may be sent again, and is counted once."""
-    again = f"{sentence}; send the same again in a moment, under the same keys"
-    return RequestProblem(503, again, headers={"Retry-After": str(RETRY_SECONDS)})
+    advice = f"{sentence}; send the same again in a moment, under the same keys"
+    return RequestProblem(503, advice, headers={"Retry-After": str(RETRY_SECONDS)})
 
 
 MOST_BODY = 4 << 20  # bytes: the largest batch has about two million, with names of 64 digits
@@ -85,7 +85,7 @@ class RequestLimits:
         length = _announced_body_length(request)
         if length is not None and length > MOST_BODY:
             raise _body_too_large_problem()
-        held, parts = 0, []
+        size, parts = 0, []
         try:
             try:
                 async with asyncio.timeout(self._patience):
@@ -95,18 +95,18 @@ class RequestLimits:
                         if message["type"] == "http.disconnect":
                             raise ClientDisconnect
                         part, more = message.get("body", b""), message.get("more_body", False)
-                        if held + len(part) > MOST_BODY:
+                        if size + len(part) > MOST_BODY:
                             raise _body_too_large_problem()
                         if len(part) > self._left:
                             raise unavailable_problem("too much is being sent at once")
                         self._left -= len(part)
-                        held += len(part)
+                        size += len(part)
                         parts.append(part)
             except TimeoutError:
                 raise RequestProblem(408, f"the body was not whole after {self._patience:g} seconds") from None
             yield parts[0] if len(parts) == 1 else b"".join(parts)
         finally:
-            self._left += held
+            self._left += size
 
 
 def _announced_body_length(request: Request) -> int | None:
@@ -185,13 +185,13 @@ class RequestGuard:
             await send({"type": "websocket.close"})
             return
         started = False
-        extra = list(_HEADERS)
+        extra_headers = list(_HEADERS)
 
         async def send_with_extra_headers(message: Message) -> None:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                message = {**message, "headers": [*message.get("headers", ()), *extra]}
+                message = {**message, "headers": [*message.get("headers", ()), *extra_headers]}
                 self._answered(scope, message["status"])
             await send(message)
 
@@ -200,9 +200,9 @@ class RequestGuard:
                 host, origin = _read_single_header(scope, b"host"), _read_single_header(scope, b"origin")
                 self._refuse_disallowed_host(host)
                 if self._origins:
-                    extra.append((b"vary", b"Origin"))
+                    extra_headers.append((b"vary", b"Origin"))
                 if origin in self._origins:
-                    extra.append((b"access-control-allow-origin", origin))
+                    extra_headers.append((b"access-control-allow-origin", origin))
                     if scope["method"] == "OPTIONS":
                         await send_with_extra_headers(
                             {"type": "http.response.start", "status": 204, "headers": _PREFLIGHT}
@@ -244,18 +244,18 @@ def print_fault_without_message(error: BaseException) -> None:
 
 def parse_origin(origin: str) -> str:
     """An origin as browsers send it: scheme, name and optional port, nothing else."""
-    scheme, found, rest = origin.partition("://")
-    if scheme not in ("http", "https") or not found or not rest or set(rest) & set("/?#@ *") or not rest.isascii():
+    scheme, separator, rest = origin.partition("://")
+    if scheme not in ("http", "https") or not separator or not rest or set(rest) & set("/?#@ *") or not rest.isascii():
         raise DiscreetError(f"origin = {origin!r} is not an origin, such as https://example.org")
     return origin.lower()
 
 
 def _read_single_header(scope: Scope, name: bytes) -> bytes:
     """A header that may occur once; empty if absent."""
-    found: list[Any] = [value for header, value in scope["headers"] if header == name]
-    if len(found) > 1:
+    values: list[Any] = [value for header, value in scope["headers"] if header == name]
+    if len(values) > 1:
         raise RequestProblem(400, f"the header {name.decode()} comes more than once")
-    return found[0] if found else b""
+    return values[0] if values else b""
 
 
 MOST_CONNECTIONS = 2_000
@@ -322,12 +322,12 @@ class LimitedConnection(HttpToolsProtocol):
         self._in_body, self._unfinished = True, 0
         if len(self.pipeline) >= _MOST_AHEAD:
             raise ValueError  # the parser answers 400
-        elsewhere = self.parser.should_upgrade()
-        if elsewhere and any(map(_header_announces_body, self.headers)):
+        wants_upgrade = self.parser.should_upgrade()
+        if wants_upgrade and any(map(_header_announces_body, self.headers)):
             self._refuse_request(400, "a request with a body cannot ask for another protocol; leave out Upgrade")
             raise ValueError
         super().on_headers_complete()
-        if elsewhere:
+        if wants_upgrade:
             self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:

@@ -101,11 +101,11 @@ CHANGE_NOTE = (
 )
 
 
-def sampler_of_agreement(agreed: Agreement) -> AnySampler:
+def sampler_of_agreement(agreement: Agreement) -> AnySampler:
     """What released the samples or reports of an agreement."""
-    if agreed.survey is not None:
-        return agreed.survey_sampler()
-    return agreed.report_sampler() if agreed.blocks is not None else coding_and_sampler(agreed)[1]
+    if agreement.survey is not None:
+        return agreement.survey_sampler()
+    return agreement.report_sampler() if agreement.blocks is not None else coding_and_sampler(agreement)[1]
 
 
 def total_sample_count(sampler: AnySampler, counts: Counts) -> int:
@@ -117,77 +117,82 @@ def total_sample_count(sampler: AnySampler, counts: Counts) -> int:
     return int(counts.sum())
 
 
-def refuse_too_few_samples(kept: StoredAgreement, round: int, samples: int) -> None:
-    """Raise an error for a round without samples, or with fewer than are estimated from."""
-    what = kept.agreement.release_kind
-    of = f"agreement {kept.agreement.id} has"
+def refuse_too_few_samples(stored_agreement: StoredAgreement, round: int, samples: int, *, action: str) -> None:
+    """Raise an error for a round without samples, or with fewer than are estimated from. `action`: the verb of what was asked for."""
+    noun = stored_agreement.agreement.release_kind
+    subject = f"agreement {stored_agreement.agreement.id} has"
     if not samples:
-        raise DiscreetError(f"{of} no {what}s in round {round}; there is nothing to export")
-    if samples < kept.least:
+        raise DiscreetError(f"{subject} no {noun}s in round {round}; there is nothing to {action}")
+    if samples < stored_agreement.least:
         raise DiscreetError(
-            f"{of} {pluralise(samples, what)} in round {round}, and estimates of fewer than {kept.least:,} are hidden; "
+            f"{subject} {pluralise(samples, noun)} in round {round}, and estimates of fewer than {stored_agreement.least:,} are hidden; "
             "wait for more, or choose another number: discreet collect --least N"
         )
 
 
 def json_document_of_hidden_estimate(
-    kept: StoredAgreement, sampler: AnySampler, days: list[tuple[str, int]], round: int
+    stored_agreement: StoredAgreement, sampler: AnySampler, days: list[tuple[str, int]], round: int
 ) -> dict[str, Any]:
     """What is said of a round whose estimates are not shown: how many samples came."""
-    empty = json_document_of_estimate(kept, sampler, np.zeros(0, dtype=np.int64), 0.95)
-    what = "clients" if isinstance(sampler, SurveySampler) else f"{kept.agreement.release_kind}s"
-    said = {"hidden": kept.shown, "notes": [], "round": round, "days": days}
+    empty = json_document_of_estimate(stored_agreement, sampler, np.zeros(0, dtype=np.int64), 0.95)
+    noun = "clients" if isinstance(sampler, SurveySampler) else f"{stored_agreement.agreement.release_kind}s"
+    fields = {"hidden": stored_agreement.shown, "notes": [], "round": round, "days": days}
     return {
         **empty,
-        what: sum(number for _, number in days),
-        **said,
-        **({"closed": kept.closed} if kept.closed else {}),
+        noun: sum(number for _, number in days),
+        **fields,
+        **({"closed": stored_agreement.closed} if stored_agreement.closed else {}),
     }
 
 
 def json_document_of_estimate(
-    kept: StoredAgreement, sampler: AnySampler, counts: Counts, confidence: float
+    stored_agreement: StoredAgreement, sampler: AnySampler, counts: Counts, confidence: float
 ) -> dict[str, Any]:
     """The estimate as `discreet estimate --json` prints it; without estimates where samples are missing, or too few to be shown."""
-    agreed = kept.agreement
+    agreement = stored_agreement.agreement
     samples = total_sample_count(sampler, counts)
-    hidden = {"least": kept.least} if kept.least > 1 else {}
-    what = f"{agreed.release_kind}s"
-    said = f"estimates are shown from {kept.least:,} {what} on" if hidden else f"there are no {what} yet"
+    least_field = {"least": stored_agreement.least} if stored_agreement.least > 1 else {}
+    noun = f"{agreement.release_kind}s"
+    note = (
+        f"estimates are shown from {stored_agreement.least:,} {noun} on" if least_field else f"there are no {noun} yet"
+    )
     if isinstance(sampler, SurveySampler):
-        if kept.has_enough_samples_to_show(samples):
+        if stored_agreement.has_enough_samples_to_show(samples):
             answers = answer_survey(sampler, reports_from_signed_integers(counts), confidence=confidence)
-            return json_record_of_survey_answers(answers, agreed, notes_on_survey_answers(answers))
-        return {**json_record_of_unanswered_survey(agreed, samples, confidence), "notes": [said], **hidden}
-    if kept.has_enough_samples_to_show(samples):
+            return json_record_of_survey_answers(answers, agreement, notes_on_survey_answers(answers))
+        return {**json_record_of_unanswered_survey(agreement, samples, confidence), "notes": [note], **least_field}
+    if stored_agreement.has_enough_samples_to_show(samples):
         if not isinstance(sampler, OwnSampler):
-            found = _estimate_population(sampler, counts, confidence)
+            estimate = _estimate_population(sampler, counts, confidence)
             return json_record_of_estimate(
-                found, agreed, notes_on_estimate(found, agreed), statistics=_estimate_mean_and_median(found)
+                estimate,
+                agreement,
+                notes_on_estimate(estimate, agreement),
+                statistics=_estimate_mean_and_median(estimate),
             )
         try:
             inverted = inverted_population(sampler, counts=counts, confidence=confidence)
-            return json_record_of_inverted_estimate(inverted, agreed, [])
+            return json_record_of_inverted_estimate(inverted, agreement, [])
         except DiscreetError as error:  # the same for all samples: the law is not linear, or its matrix has no inverse
-            said = str(error)
+            note = str(error)
     return {
-        what: samples,
-        "agreement": agreed.id,
-        "mechanism": agreed.mechanism,
-        "epsilon": agreed.epsilon,
+        noun: samples,
+        "agreement": agreement.id,
+        "mechanism": agreement.mechanism,
+        "epsilon": agreement.epsilon,
         "confidence": confidence,
         "shares": [],
         "statistics": [],
-        "notes": [said],
-        **hidden,
+        "notes": [note],
+        **least_field,
     }
 
 
-def _estimate_mean_and_median(found: Population | ReportedPopulation) -> list[Estimate]:
+def _estimate_mean_and_median(estimate: Population | ReportedPopulation) -> list[Estimate]:
     """Mean and median, where outcomes are numbers and the average client is identifiable."""
-    if found.domain.values is None or not found.exact:
+    if estimate.domain.values is None or not estimate.exact:
         return []
-    return [found.statistic(name) for name in ("mean", "median")]
+    return [estimate.statistic(name) for name in ("mean", "median")]
 
 
 def _estimate_population(
@@ -200,10 +205,12 @@ def _estimate_population(
 
 def group_names(agreements: Sequence[Agreement]) -> list[str]:
     """What the group of each agreement is called: its purpose, with digits of its id where that is missing or not its own."""
-    purposes = [each.purpose for each in agreements]
+    purposes = [agreement.purpose for agreement in agreements]
     return [
-        each.purpose if each.purpose and purposes.count(each.purpose) == 1 else f"{each.purpose} {each.id[:12]}".strip()
-        for each in agreements
+        agreement.purpose
+        if agreement.purpose and purposes.count(agreement.purpose) == 1
+        else f"{agreement.purpose} {agreement.id[:12]}".strip()
+        for agreement in agreements
     ]
 
 
@@ -211,39 +218,41 @@ def json_document_of_group_estimates(
     groups: Sequence[StoredAgreement], sampler: AnySampler, counts: Sequence[Counts], confidence: float
 ) -> dict[str, Any]:
     """The estimates of groups as `discreet estimate --by --json` prints them; groups with too few samples are left out, and counted."""
-    agreed, what = groups[0].agreement, f"{groups[0].agreement.release_kind}s"
+    agreement, noun = groups[0].agreement, f"{groups[0].agreement.release_kind}s"
     if isinstance(sampler, OwnSampler):
         return {"by": BY_AGREEMENT, "confidence": confidence, "groups": [], "notes": [OWN_ALONE]}
-    names = group_names([each.agreement for each in groups])
-    many = [total_sample_count(sampler, each) for each in counts]
-    shown = [place for place, samples in enumerate(many) if groups[place].has_enough_samples_to_show(samples)]
-    said = []
-    if len(shown) < len(groups):
+    names = group_names([group.agreement for group in groups])
+    sample_counts = [total_sample_count(sampler, group_counts) for group_counts in counts]
+    shown_indices = [
+        index for index, samples in enumerate(sample_counts) if groups[index].has_enough_samples_to_show(samples)
+    ]
+    notes = []
+    if len(shown_indices) < len(groups):
         fewest = max(1, groups[0].least)
-        hidden = pluralise(len(groups) - len(shown), "group")
-        said.append(
-            f"{hidden} of {len(groups)} with fewer than {fewest:,} {what if fewest > 1 else what[:-1]} not shown"
+        hidden = pluralise(len(groups) - len(shown_indices), "group")
+        notes.append(
+            f"{hidden} of {len(groups)} with fewer than {fewest:,} {noun if fewest > 1 else noun[:-1]} not shown"
         )
-    ids = {names[place]: groups[place].agreement.id for place in range(len(groups))}
-    about = {"agreements": ids, "samples_of_groups": dict(zip(names, many, strict=True))}
+    ids = {names[index]: groups[index].agreement.id for index in range(len(groups))}
+    fields = {"agreements": ids, "samples_of_groups": dict(zip(names, sample_counts, strict=True))}
     if isinstance(sampler, SurveySampler):
-        reports = {names[place]: reports_from_signed_integers(counts[place]) for place in shown}
+        reports = {names[index]: reports_from_signed_integers(counts[index]) for index in shown_indices}
         answers = answer_groups(sampler, reports, confidence=confidence) if reports else {}
         return {
-            **json_record_of_survey_groups(answers, agreed, said, by=BY_AGREEMENT),
+            **json_record_of_survey_groups(answers, agreement, notes, by=BY_AGREEMENT),
             "confidence": confidence,
-            **about,
+            **fields,
         }
-    if not shown:
-        return {"by": BY_AGREEMENT, "confidence": confidence, "groups": [], "notes": said, **about}
-    counted: Mapping[str, Any] = {
-        names[place]: ReportCounts.from_table(sampler, counts[place])
+    if not shown_indices:
+        return {"by": BY_AGREEMENT, "confidence": confidence, "groups": [], "notes": notes, **fields}
+    shown_counts: Mapping[str, Any] = {
+        names[index]: ReportCounts.from_table(sampler, counts[index])
         if isinstance(sampler, ReportSampler)
-        else counts[place]
-        for place in shown
+        else counts[index]
+        for index in shown_indices
     }
-    found = estimate_groups(sampler, counts=counted, confidence=confidence)
-    return {**json_record_of_group_estimates(found, agreed, said, by=BY_AGREEMENT, statistics={}), **about}
+    estimates = estimate_groups(sampler, counts=shown_counts, confidence=confidence)
+    return {**json_record_of_group_estimates(estimates, agreement, notes, by=BY_AGREEMENT, statistics={}), **fields}
 
 
 def json_document_of_stages_estimate(
@@ -251,46 +260,63 @@ def json_document_of_stages_estimate(
 ) -> dict[str, Any]:
     """The stages of a collection together as `discreet estimate IN IN --json` prints them; empty while too few have come.
 
-    A stage whose own estimate is hidden is left out: together with the estimates of the others it could be computed.
+    A stage whose own estimate is hidden is left out: together with the estimates of the others it could be computed. Notes number all
+    stages, those left out too.
     """
-    used = [
-        (kept.agreement, _estimate_population(sampler, each, confidence))
-        for kept, sampler, each in zip(stages, samplers, counts, strict=True)
-        if not isinstance(sampler, SurveySampler) and kept.has_enough_samples_to_show(total_sample_count(sampler, each))
-    ]
-    hidden = len(stages) - len(used)
-    said = [f"{pluralise(hidden, 'stage')} of {len(stages)} with too few samples left out"] if hidden else []
-    if not used:
-        return {"clients": 0, "confidence": confidence, "stages": [], "shares": [], "notes": said}
-    found = pooled_population([each for _, each in used])
-    return json_record_of_pooled_estimate(found, {number: agreed for number, (agreed, _) in enumerate(used, start=1)}, [*said, *found.doubts])
+    stage_estimates = {
+        number: _estimate_population(sampler, stage_counts, confidence)
+        for number, (stored_agreement, sampler, stage_counts) in enumerate(
+            zip(stages, samplers, counts, strict=True), start=1
+        )
+        if not isinstance(sampler, SurveySampler)
+        and stored_agreement.has_enough_samples_to_show(total_sample_count(sampler, stage_counts))
+    }
+    hidden_numbers = [str(number) for number in range(1, len(stages) + 1) if number not in stage_estimates]
+    plural = "s" * (len(hidden_numbers) > 1)
+    notes = (
+        [f"stage{plural} {', '.join(hidden_numbers)} of {len(stages)} with too few samples left out"]
+        if hidden_numbers
+        else []
+    )
+    if not stage_estimates:
+        return {"clients": 0, "confidence": confidence, "stages": [], "shares": [], "notes": notes}
+    pooled = pooled_population(list(stage_estimates.values()))
+    return json_record_of_pooled_estimate(
+        pooled,
+        {number: stages[number - 1].agreement for number in stage_estimates},
+        [*notes, *pooled.doubts_with_stage_numbers(list(stage_estimates))],
+    )
 
 
 def json_document_of_estimated_change(
-    kept: StoredAgreement, sampler: AnySampler, rounds: tuple[int, int], counts: Sequence[Counts], confidence: float
+    stored_agreement: StoredAgreement,
+    sampler: AnySampler,
+    rounds: tuple[int, int],
+    counts: Sequence[Counts],
+    confidence: float,
 ) -> dict[str, Any]:
     """The change from one round to another as `discreet estimate --compare --json` prints it; empty where one has too few samples."""
-    agreed, told = kept.agreement, {"rounds": list(rounds)}
+    agreement, fields = stored_agreement.agreement, {"rounds": list(rounds)}
     if isinstance(sampler, OwnSampler):
-        return {"confidence": confidence, "changes": [], "notes": [OWN_ALONE], **told}
-    for number, each in zip(rounds, counts, strict=True):
-        if not kept.has_enough_samples_to_show(total_sample_count(sampler, each)):
-            said = f"round {number} has too few {agreed.release_kind}s, so no change is shown"
-            return {"confidence": confidence, "changes": [], "notes": [said], **told}
+        return {"confidence": confidence, "changes": [], "notes": [OWN_ALONE], **fields}
+    for number, round_counts in zip(rounds, counts, strict=True):
+        if not stored_agreement.has_enough_samples_to_show(total_sample_count(sampler, round_counts)):
+            note = f"round {number} has too few {agreement.release_kind}s, so no change is shown"
+            return {"confidence": confidence, "changes": [], "notes": [note], **fields}
     if isinstance(sampler, SurveySampler):
         earlier, later = map(reports_from_signed_integers, counts)
-        moved = survey_change(sampler, earlier, sampler, later, confidence=confidence)
-        return {**json_record_of_survey_change(moved, (agreed, agreed), [CHANGE_NOTE]), **told}
-    before, after = (_estimate_population(sampler, each, confidence) for each in counts)
-    return {**json_record_of_change(change(before, after), (agreed, agreed), [CHANGE_NOTE]), **told}
+        differences = survey_change(sampler, earlier, sampler, later, confidence=confidence)
+        return {**json_record_of_survey_change(differences, (agreement, agreement), [CHANGE_NOTE]), **fields}
+    first, second = (_estimate_population(sampler, round_counts, confidence) for round_counts in counts)
+    return {**json_record_of_change(change(first, second), (agreement, agreement), [CHANGE_NOTE]), **fields}
 
 
 def json_document_of_shares_within_groups(
-    kept: StoredAgreement, sampler: AnySampler, counts: Counts, confidence: float, by: str
+    stored_agreement: StoredAgreement, sampler: AnySampler, counts: Counts, confidence: float, by: str
 ) -> dict[str, Any]:
     """Shares within the private groups of a survey's column as `discreet estimate --by --json` prints them."""
     samples = total_sample_count(sampler, counts)
-    if not isinstance(sampler, SurveySampler) or not kept.has_enough_samples_to_show(samples):
+    if not isinstance(sampler, SurveySampler) or not stored_agreement.has_enough_samples_to_show(samples):
         return {"by": by, "clients": samples, "confidence": confidence, "questions": [], "notes": []}
     return json_record_of_shares_within_groups(
         answer_survey(sampler, reports_from_signed_integers(counts), confidence=confidence), [], by=by
@@ -331,67 +357,71 @@ def export(
         DiscreetError: for an agreement that is not there, one with no samples or too few to be shown, and an output that may not be written.
     """
     require_store_object(store)
-    kept = find_agreement_by_prefix(store.agreements(), agreement)
-    agreed = kept.agreement
-    number = agreed.check_round(round)
+    stored_agreement = find_agreement_by_prefix(store.agreements(), agreement)
+    chosen_agreement = stored_agreement.agreement
+    number = chosen_agreement.check_round(round)
     choose_output_format(str(output))  # or an error for a name that ends otherwise
     if str(output) == STANDARD:
         raise DiscreetError("an export appears whole or not at all; name a file")
-    where = getattr(store, "path", None)
-    beside = {} if where is None else {"store's log": f"{where}-wal", "store's index": f"{where}-shm"}
-    refuse_same_file(output, {"store": where, **beside})
+    store_path = getattr(store, "path", None)
+    companions = (
+        {} if store_path is None else {"store's log": f"{store_path}-wal", "store's index": f"{store_path}-shm"}
+    )
+    refuse_same_file(output, {"store": store_path, **companions})
     check_output_path(output, replace=replace, fix=REPLACE_HINT)
-    counts = store.outcome_counts(agreed.id, number)
-    samples = total_sample_count(sampler_of_agreement(agreed), counts)
-    refuse_too_few_samples(kept, number, samples)
+    counts = store.outcome_counts(chosen_agreement.id, number)
+    samples = total_sample_count(sampler_of_agreement(chosen_agreement), counts)
+    refuse_too_few_samples(stored_agreement, number, samples, action="export")
     parts: Iterable[list[pa.Array]]
-    if agreed.survey is not None:
+    if chosen_agreement.survey is not None:
         columns, parts = {"client": pa.int64(), "report": pa.uint64()}, _iterate_shuffled_reports(counts)
-    elif agreed.blocks is not None:  # the table of reports: a row for each place, which `tally_reports` reads
+    elif chosen_agreement.blocks is not None:  # the table of reports: a row for each place, which `tally_reports` reads
         columns = {PLACE: pa.int64(), COUNTED: pa.int64()}
         parts = [[_as_arrow_column(np.arange(len(counts))), _as_arrow_column(counts)]]
     else:
         if samples > MOST_ROWS:
             raise DiscreetError(
-                f"agreement {agreed.id} has {samples:,} samples, more than {MOST_ROWS:,}; estimate from the service"
+                f"agreement {chosen_agreement.id} has {samples:,} samples, more than {MOST_ROWS:,}; estimate from the service"
             )
-        coding, _ = coding_and_sampler(agreed)
+        coding, _ = coding_and_sampler(chosen_agreement)
         columns = {"client": pa.int64(), "sample": coding.arrow_type_of_samples}
-        parts = _iterate_shuffled_samples(coding, counts, _find_cell_places_that_read_back(coding, counts))
-    numbered = {} if PLACE in columns else {NUMBERED: b"rows"}
+        parts = _iterate_shuffled_samples(coding, counts, _find_readable_cell_positions(coding, counts))
+    row_metadata = {} if PLACE in columns else {NUMBERED: b"rows"}
     schema = pa.schema(
         [*columns.items(), ("agreement", pa.dictionary(pa.int8(), pa.string()))],
-        {METADATA: agreed.text.encode(), **numbered},
+        {METADATA: chosen_agreement.text.encode(), **row_metadata},
     )
     with open_table_writer(str(output), schema, choose_output_format(str(output)), replace=replace) as writer:
         for part in parts:
-            same = _as_arrow_column(np.zeros(len(part[0]), dtype=np.int8))
-            name = pa.DictionaryArray.from_arrays(same, _as_arrow_column([agreed.id]).cast(pa.string()))
-            writer.write(pa.RecordBatch.from_arrays([*part, name], schema=schema))
-            del part, same, name  # before the next part is made
-    return ExportSummary(agreed, number, samples, agreed.release_kind)
+            zeros = _as_arrow_column(np.zeros(len(part[0]), dtype=np.int8))
+            agreement_column = pa.DictionaryArray.from_arrays(
+                zeros, _as_arrow_column([chosen_agreement.id]).cast(pa.string())
+            )
+            writer.write(pa.RecordBatch.from_arrays([*part, agreement_column], schema=schema))
+            del part, zeros, agreement_column  # before the next part is made
+    return ExportSummary(chosen_agreement, number, samples, chosen_agreement.release_kind)
 
 
 def _iterate_shuffled_samples(
-    coding: Coding, counts: NDArray[np.int64], place: NDArray[np.float64]
+    coding: Coding, counts: NDArray[np.int64], positions: NDArray[np.float64]
 ) -> Iterator[list[pa.Array]]:
-    """Rows (client, sample) in random order, numbered in that order. `place`: of the point in its cell, for every outcome."""
+    """Rows (client, sample) in random order, numbered in that order. `positions`: of the point in its cell, for every outcome."""
     rng, total = np.random.default_rng(), int(counts.sum())
 
-    def make_shuffled_rows_from_counts(taken: NDArray[np.int64], start: int) -> list[pa.Array]:
-        outcomes = rng.permutation(np.repeat(np.arange(len(taken)), taken))
+    def make_shuffled_rows_from_counts(batch_counts: NDArray[np.int64], start: int) -> list[pa.Array]:
+        outcomes = rng.permutation(np.repeat(np.arange(len(batch_counts)), batch_counts))
         clients = _as_arrow_column(np.arange(start, start + len(outcomes)))
-        return [clients, outcomes_as_samples(coding, outcomes, place[outcomes])]
+        return [clients, outcomes_as_samples(coding, outcomes, positions[outcomes])]
 
     for start in range(0, total, _ROWS):
-        taken = rng.multivariate_hypergeometric(counts, min(_ROWS, total - start), method="marginals")
-        counts = counts - taken
-        yield make_shuffled_rows_from_counts(taken, start)
+        batch_counts = rng.multivariate_hypergeometric(counts, min(_ROWS, total - start), method="marginals")
+        counts = counts - batch_counts
+        yield make_shuffled_rows_from_counts(batch_counts, start)
 
 
-def _iterate_shuffled_reports(stored: NDArray[np.int64]) -> Iterator[list[pa.Array]]:
+def _iterate_shuffled_reports(integers: NDArray[np.int64]) -> Iterator[list[pa.Array]]:
     """Rows (client, report) in random order, numbered in that order, as `discreet sample` writes them."""
-    reports = reports_from_signed_integers(np.random.default_rng().permutation(stored))
+    reports = reports_from_signed_integers(np.random.default_rng().permutation(integers))
     for start in range(0, len(reports), _ROWS):
         part = reports[start : start + _ROWS]
         yield [_as_arrow_column(np.arange(start, start + len(part))), _as_arrow_column(part)]
@@ -402,21 +432,21 @@ def _as_arrow_column(values: Any) -> pa.Array:
     return pl.Series(values).to_arrow()
 
 
-def _find_cell_places_that_read_back(coding: Coding, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+def _find_readable_cell_positions(coding: Coding, counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """For every outcome a place in its cell that is read back into it."""
-    place = np.full(len(counts), _PLACES[0])
+    positions = np.full(len(counts), _PLACES[0])
     if not coding.has_cells:
-        return place
-    left = np.flatnonzero(counts)
-    for tried in _PLACES:
-        place[left] = tried
-        points = pl.DataFrame({"sample": pl.from_arrow(outcomes_as_samples(coding, left, place[left]))})
-        left = left[points.select(outcome_codes_expression(coding, "sample")).to_series().to_numpy() != left]
-    if len(left):
+        return positions
+    unread = np.flatnonzero(counts)
+    for position in _PLACES:
+        positions[unread] = position
+        points = pl.DataFrame({"sample": pl.from_arrow(outcomes_as_samples(coding, unread, positions[unread]))})
+        unread = unread[points.select(outcome_codes_expression(coding, "sample")).to_series().to_numpy() != unread]
+    if len(unread):
         raise DiscreetError(
-            f"{len(left):,} of the agreement's cells are so narrow that no point is read back into them; estimate from the service"
+            f"{len(unread):,} of the agreement's cells are so narrow that no point is read back into them; estimate from the service"
         )
-    return place
+    return positions
 
 
 def close_collection(store: Store, *, agreement: str | None = None) -> tuple[StoredAgreement, str]:
@@ -433,15 +463,15 @@ def close_collection(store: Store, *, agreement: str | None = None) -> tuple[Sto
         DiscreetError: for an agreement that is not there, and a store of several collections of which none is named.
     """
     require_store_object(store)
-    kept = store.agreements()
-    found = find_agreement_by_prefix(kept, agreement)
-    several = {each.collection for each in kept}
-    if agreement is None and len(several) > 1:
+    agreements = store.agreements()
+    stored_agreement = find_agreement_by_prefix(agreements, agreement)
+    collections = {member.collection for member in agreements}
+    if agreement is None and len(collections) > 1:
         raise DiscreetError(
-            f"the store keeps {len(several)} collections, and closing is for good; name an agreement of one: --agreement ID"
+            f"the store keeps {len(collections)} collections, and closing is for good; name an agreement of one: --agreement ID"
         )
-    day = store.close_collection(found.agreement.id, today_in_utc())
-    return replace(found, closed=day), day
+    day = store.close_collection(stored_agreement.agreement.id, today_in_utc())
+    return replace(stored_agreement, closed=day), day
 
 
 @dataclass(frozen=True)
@@ -482,44 +512,47 @@ def publish(
     require_store_object(store)
     check_path("folder", folder)
     OPEN_UNIT.check("confidence", confidence)
-    kept = find_agreement_by_prefix(store.agreements(), agreement)
-    agreed = kept.agreement
-    number = agreed.check_round(round)
-    if kept.closed is None:
+    stored_agreement = find_agreement_by_prefix(store.agreements(), agreement)
+    chosen_agreement = stored_agreement.agreement
+    number = chosen_agreement.check_round(round)
+    if stored_agreement.closed is None:
         raise DiscreetError(
-            f"agreement {agreed.id[:12]} is still collected, and a result that is published must not change; close it first: discreet close"
+            f"agreement {chosen_agreement.id[:12]} is still collected, and a result that is published must not change; close "
+            "it first: discreet close"
         )
-    where = getattr(store, "path", None)
-    refuse_same_file(folder, {"store": where})
+    store_path = getattr(store, "path", None)
+    refuse_same_file(folder, {"store": store_path})
     if os.path.lexists(folder):
         raise DiscreetError(f"folder = {str(folder)!r} exists; name a new one")
-    sampler = sampler_of_agreement(agreed)
-    counts = store.outcome_counts(agreed.id, number)
+    sampler = sampler_of_agreement(chosen_agreement)
+    counts = store.outcome_counts(chosen_agreement.id, number)
     samples = total_sample_count(sampler, counts)
-    refuse_too_few_samples(kept, number, samples)
+    refuse_too_few_samples(stored_agreement, number, samples, action="publish")
     if isinstance(sampler, OwnSampler):
         inverted_population(sampler, counts=counts)  # or what `discreet estimate` says of a law that is not linear
-    found = {
-        **json_document_of_estimate(kept, sampler, counts, confidence),
+    estimate = {
+        **json_document_of_estimate(stored_agreement, sampler, counts, confidence),
         "round": number,
-        "days": store.sample_counts_by_day(agreed.id, number),
-        "closed": kept.closed,
+        "days": store.sample_counts_by_day(chosen_agreement.id, number),
+        "closed": stored_agreement.closed,
     }
-    shares, answers = (
+    share_writers, survey_writers = (
         (share_page_html, shares_as_csv, share_picture_svg),
         (survey_page_html, survey_as_csv, survey_picture_svg),
     )
-    write_page, write_table, write_picture = shares if agreed.survey is None else answers
+    write_page, write_table, write_picture = share_writers if chosen_agreement.survey is None else survey_writers
     files = {
-        "index.html": write_page(agreed, found, kept.questions),
-        "estimate.csv": write_table(found),
-        "picture.svg": write_picture(agreed, found),
-        "estimate.json": json.dumps(found, allow_nan=False, indent=1) + "\n",
-        **({} if kept.questions is None else {"questions.json": kept.questions}),
+        "index.html": write_page(chosen_agreement, estimate, stored_agreement.questions),
+        "estimate.csv": write_table(estimate),
+        "picture.svg": write_picture(chosen_agreement, estimate),
+        "estimate.json": json.dumps(estimate, allow_nan=False, indent=1) + "\n",
+        **({} if stored_agreement.questions is None else {"questions.json": stored_agreement.questions}),
     }
     with atomic_folder(Path(folder)) as partial:
         for name, text in files.items():
             (partial / name).write_text(text, encoding="utf-8", newline="\n")
-        agreed.write(partial / "agreement.json")
+        chosen_agreement.write(partial / "agreement.json")
         partial.chmod(0o755)
-    return PublishedResult(agreed, number, samples, kept.closed, Path(folder), agreed.release_kind)
+    return PublishedResult(
+        chosen_agreement, number, samples, stored_agreement.closed, Path(folder), chosen_agreement.release_kind
+    )

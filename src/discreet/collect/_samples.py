@@ -138,9 +138,13 @@ class ReportReader:
 
     def stored_numbers_from_json(self, samples: Sequence[Any]) -> Integers:
         """Every report of a JSON document as stores keep it, -1 for what is none."""
-        digits = [type(sample) is str and _DIGITS.fullmatch(sample) is not None for sample in samples]
-        given = [int(sample) if good else _MOST_REPORT for sample, good in zip(samples, digits, strict=True)]
-        return self._stored_numbers_of_reports(np.array([min(each, _MOST_REPORT) for each in given], dtype=np.uint64))
+        is_digits = [type(sample) is str and _DIGITS.fullmatch(sample) is not None for sample in samples]
+        numbers = [
+            int(sample) if is_number else _MOST_REPORT for sample, is_number in zip(samples, is_digits, strict=True)
+        ]
+        return self._stored_numbers_of_reports(
+            np.array([min(number, _MOST_REPORT) for number in numbers], dtype=np.uint64)
+        )
 
     def stored_numbers_from_column(self, column: pa.Array) -> Integers:
         """Every report of a column of integers without nulls, as stores keep it, -1 for what is none."""
@@ -196,15 +200,15 @@ class SampleRequest:
     def outcome_numbers(self, reader: OutcomeReader | ReportReader) -> NDArray[np.int64]:
         """The outcome of every sample, or every report; one that is none refuses the whole request."""
         if self.columns:
-            found = [self._outcome_numbers_of_column(reader, column) for column in self.samples]
-            numbers = np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+            parts = [self._outcome_numbers_of_column(reader, column) for column in self.samples]
+            numbers = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
         else:
             numbers = reader.stored_numbers_from_json(self.samples)
-        wrong_ones = numbers == _NONE
-        if wrong_ones.any():
-            wrong = int(np.argmax(wrong_ones))
+        is_wrong = numbers == _NONE
+        if is_wrong.any():
+            row = int(np.argmax(is_wrong))
             allowed = reader.allowed_outcome_numbers_text if self.numbered else reader.allowed_samples_text
-            raise unprocessable_problem(f"{self.describe_field(wrong, 'sample')} is not {allowed}")
+            raise unprocessable_problem(f"{self.describe_field(row, 'sample')} is not {allowed}")
         return numbers
 
     def describe_field(self, number: int, field: str) -> str:
@@ -240,7 +244,7 @@ def parse_json_samples(body: bytes) -> SampleRequest:
                 raise bad_request_problem(f"samples[{number}] is not a JSON object")
             if row.keys() != _ROW:
                 _refuse_missing_or_unknown_fields(row, _ROW, f"samples[{number}]")
-    sent = SampleRequest(
+    request = SampleRequest(
         agreement,
         round_number,
         [row["client"] for row in rows],
@@ -248,8 +252,8 @@ def parse_json_samples(body: bytes) -> SampleRequest:
         [row["sample"] for row in rows],
         alone=alone,
     )
-    _refuse_invalid_clients_and_keys(sent)
-    return sent
+    _refuse_invalid_clients_and_keys(request)
+    return request
 
 
 def parse_arrow_samples(body: bytes) -> SampleRequest:
@@ -262,7 +266,7 @@ def parse_arrow_samples(body: bytes) -> SampleRequest:
         _refuse_wrong_columns(stream.schema)
         metadata = stream.schema.metadata or {}
         agreement, round_number = _agreement_and_round_in_metadata(metadata)
-        numbered = _samples_are_outcome_numbers(metadata, stream.schema)
+        are_numbers = _samples_are_outcome_numbers(metadata, stream.schema)
         for batch in _iterate_batches_within_limit(stream):
             clients += _column_texts(batch, "client")
             keys += _column_texts(batch, "key")
@@ -271,9 +275,9 @@ def parse_arrow_samples(body: bytes) -> SampleRequest:
         raise bad_request_problem(str(error)[:_MOST_TOLD]) from None
     if not clients:
         raise unprocessable_problem(f"the Arrow stream does not hold 1 to {MOST_BATCH:,} rows")
-    sent = SampleRequest(agreement, round_number, clients, keys, samples, columns=True, numbered=numbered)
-    _refuse_invalid_clients_and_keys(sent)
-    return sent
+    request = SampleRequest(agreement, round_number, clients, keys, samples, columns=True, numbered=are_numbers)
+    _refuse_invalid_clients_and_keys(request)
+    return request
 
 
 def _refuse_wrong_columns(schema: pa.Schema) -> None:
@@ -298,17 +302,17 @@ def _iterate_batches_within_limit(stream: ArrowStream) -> Iterator[pa.RecordBatc
             )
         if not batch.num_rows:
             continue
-        found = check_batch(batch, "the body", sorted(_ROW))
-        size += found.nbytes
+        checked_batch = check_batch(batch, "the body", sorted(_ROW))
+        size += checked_batch.nbytes
         if size > _MOST_UNPACKED:
             raise unprocessable_problem(
                 f"the Arrow stream unpacks to more than {_MOST_UNPACKED:,} bytes; send less in one"
             )
-        for name, column in zip(found.schema.names, found.columns, strict=True):
+        for name, column in zip(checked_batch.schema.names, checked_batch.columns, strict=True):
             words = column.dictionary if pa.types.is_dictionary(column.type) else column
             if column.null_count or words.null_count:
                 raise unprocessable_problem(f"column {name!r} holds nulls")
-        yield found
+        yield checked_batch
 
 
 def _column_texts(batch: pa.RecordBatch, name: str) -> list[str]:
@@ -334,10 +338,10 @@ def _agreement_and_round_in_metadata(metadata: dict[bytes, bytes]) -> tuple[str,
 
 def _samples_are_outcome_numbers(metadata: dict[bytes, bytes], schema: pa.Schema) -> bool:
     """Whether the metadata of the schema state that samples are outcome numbers."""
-    said = metadata.get(b"samples")
-    if said is None:
+    kind = metadata.get(b"samples")
+    if kind is None:
         return False
-    if said != b"numbers":
+    if kind != b"numbers":
         raise bad_request_problem('samples in the schema\'s metadata is not "numbers"')
     if not pa.types.is_integer(schema.field("sample").type):
         raise unprocessable_problem(
@@ -354,16 +358,16 @@ def _require_agreement_and_round(agreement: Any, round_number: Any) -> tuple[str
     return agreement, round_number
 
 
-def _refuse_invalid_clients_and_keys(sent: SampleRequest) -> None:
-    for column, names in (("client", sent.clients), ("key", sent.keys)):
+def _refuse_invalid_clients_and_keys(request: SampleRequest) -> None:
+    for column, names in (("client", request.clients), ("key", request.keys)):
         for number, name in enumerate(names):
             if type(name) is not str or NAME_PATTERN.fullmatch(name) is None:
-                raise unprocessable_problem(f"{sent.describe_field(number, column)} is not a text of {NAME_RULE}")
+                raise unprocessable_problem(f"{request.describe_field(number, column)} is not a text of {NAME_RULE}")
 
 
-def _refuse_missing_or_unknown_fields(found: dict[str, Any], needed: set[str], where: str) -> None:
-    if found.keys() != needed:
-        raise bad_request_problem(f"{where} does not have exactly the fields {', '.join(sorted(needed))}")
+def _refuse_missing_or_unknown_fields(document: dict[str, Any], field_names: set[str], label: str) -> None:
+    if document.keys() != field_names:
+        raise bad_request_problem(f"{label} does not have exactly the fields {', '.join(sorted(field_names))}")
 
 
 def _parse_strict_json(body: bytes) -> Any:
@@ -382,7 +386,7 @@ def _refuse_json_nan_or_infinity(_: str) -> NoReturn:
 
 
 MOST_WAITING = 100_000  # samples
-MOST_TOGETHER = 50_000  # in one transaction, unless a single request has more
+MOST_JOINT_SAMPLES = 50_000  # in one transaction, unless a single request has more
 SETTLE_SECONDS = 0.25
 
 
@@ -459,7 +463,7 @@ class StoreWriter:
             self._thread.join()
 
     def _write_queue_until_closed(self) -> None:
-        settled, last = True, time.monotonic()
+        settled, last_erasure = True, time.monotonic()
         while True:
             with self._changed:
                 while not self._queue and not self._closed and settled:
@@ -467,28 +471,28 @@ class StoreWriter:
                 if not self._queue and not self._closed:
                     self._changed.wait(SETTLE_SECONDS)
                 done = self._closed and not self._queue
-                taken = self._take_next_requests()
+                requests = self._take_next_requests()
             groups: dict[tuple[str, int], list[_WaitingRequest]] = {}
-            for each in taken:
-                groups.setdefault((each.agreement, each.round), []).append(each)
+            for request in requests:
+                groups.setdefault((request.agreement, request.round), []).append(request)
             for (agreement, round_number), group in groups.items():
                 self._write_requests(agreement, round_number, group)
             with self._changed:
-                self._waiting -= sum(len(each.arrivals) for each in taken)
+                self._waiting -= sum(len(request.arrivals) for request in requests)
                 idle = not self._queue
-            if idle or time.monotonic() - last > SETTLE_SECONDS:
-                settled, last = self._erase_overwritten_data(), time.monotonic()
+            if idle or time.monotonic() - last_erasure > SETTLE_SECONDS:
+                settled, last_erasure = self._erase_overwritten_data(), time.monotonic()
             if done:
                 return
 
     def _take_next_requests(self) -> list[_WaitingRequest]:
         """The requests to write together next."""
-        taken: list[_WaitingRequest] = []
-        many = 0
-        while self._queue and (not taken or many + len(self._queue[0].arrivals) <= MOST_TOGETHER):
-            taken.append(self._queue.popleft())
-            many += len(taken[-1].arrivals)
-        return taken
+        requests: list[_WaitingRequest] = []
+        sample_count = 0
+        while self._queue and (not requests or sample_count + len(self._queue[0].arrivals) <= MOST_JOINT_SAMPLES):
+            requests.append(self._queue.popleft())
+            sample_count += len(requests[-1].arrivals)
+        return requests
 
     def _erase_overwritten_data(self) -> bool:
         try:
@@ -500,46 +504,50 @@ class StoreWriter:
             return True
 
     def _write_requests(self, agreement: str, round_number: int, group: list[_WaitingRequest]) -> None:
-        found: dict[int, Any] = {}
+        answers: dict[int, Any] = {}
         try:
-            found |= self._requests_with_unknown_tokens(group)
-            known = [each for each in group if id(each) not in found]
-            if known:
-                arrivals = [arrival for each in known for arrival in each.arrivals]
+            answers |= self._requests_with_unknown_tokens(group)
+            enrolled = [request for request in group if id(request) not in answers]
+            if enrolled:
+                arrivals = [arrival for request in enrolled for arrival in request.arrivals]
                 verdicts = self._store.count_arrivals(agreement, round_number, arrivals, today_in_utc())
-                ends = itertools.accumulate((len(each.arrivals) for each in known), initial=0)
+                ends = itertools.accumulate((len(request.arrivals) for request in enrolled), initial=0)
                 spans = itertools.pairwise(ends)
-                found |= {id(each): verdicts[first:last] for each, (first, last) in zip(known, spans, strict=True)}
+                answers |= {
+                    id(request): verdicts[first:last] for request, (first, last) in zip(enrolled, spans, strict=True)
+                }
                 self._wrote(verdicts)
         except StoreError as error:
-            found = {id(each): error for each in group}
+            answers = {id(request): error for request in group}
         except Exception as error:  # any error must be answered, and others served
             self._failed(error)
-            found = {id(each): StoreError("not written") for each in group}
+            answers = {id(request): StoreError("not written") for request in group}
         _call_soon_on_loop(
-            group[0].answer.get_loop(), lambda: _set_request_answers(group, [found[id(each)] for each in group])
+            group[0].answer.get_loop(), lambda: _set_request_answers(group, [answers[id(request)] for request in group])
         )
 
     def _requests_with_unknown_tokens(self, group: list[_WaitingRequest]) -> dict[int, UnknownToken]:
         """The requests with a token that is not enrolled, and the place of its first sample."""
-        tokens = sorted({token for each in group for token in each.tokens})
+        tokens = sorted({token for request in group for token in request.tokens})
         if not tokens:
             return {}
-        known = self._store.unrevoked_client_tokens_among(tokens)
-        unknown = {id(each): [token in known for token in each.tokens] for each in group}
-        return {which: UnknownToken(there.index(False)) for which, there in unknown.items() if not all(there)}
+        enrolled_tokens = self._store.unrevoked_client_tokens_among(tokens)
+        memberships = {id(request): [token in enrolled_tokens for token in request.tokens] for request in group}
+        return {
+            request_id: UnknownToken(flags.index(False)) for request_id, flags in memberships.items() if not all(flags)
+        }
 
 
-def _set_request_answers(group: list[_WaitingRequest], found: list[Any]) -> None:
-    for each, answer in zip(group, found, strict=True):
-        if each.answer.done():
+def _set_request_answers(group: list[_WaitingRequest], answers: list[Any]) -> None:
+    for request, answer in zip(group, answers, strict=True):
+        if request.answer.done():
             continue
         if isinstance(answer, Exception):
-            each.answer.set_exception(answer)
+            request.answer.set_exception(answer)
         else:
-            each.answer.set_result(answer)
+            request.answer.set_result(answer)
 
 
-def _call_soon_on_loop(loop: asyncio.AbstractEventLoop, said: Callable[[], None]) -> None:
+def _call_soon_on_loop(loop: asyncio.AbstractEventLoop, action: Callable[[], None]) -> None:
     if not loop.is_closed():
-        loop.call_soon_threadsafe(said)
+        loop.call_soon_threadsafe(action)

@@ -128,16 +128,16 @@ class Metrics:
 
     def count_answer(self, path: str, status: int) -> None:
         """Count an answered request. `path`: one of ours."""
-        known = self._answers.get((path, status))
-        if known is None:
-            known = self._answers[path, status] = self._requests.labels(path, str(status))
-        known.inc()
+        counter = self._answers.get((path, status))
+        if counter is None:
+            counter = self._answers[path, status] = self._requests.labels(path, str(status))
+        counter.inc()
 
     def count_transaction(self, verdicts: list[Verdict]) -> None:
         """Count a transaction that is on disk."""
         self._together.observe(len(verdicts))
-        for verdict, many in Tally(verdicts).items():
-            self._by_verdict[verdict].inc(many)
+        for verdict, count in Tally(verdicts).items():
+            self._by_verdict[verdict].inc(count)
 
     def record_estimate_seconds(self, seconds: float) -> None:
         """Record the duration of an estimate."""
@@ -151,10 +151,10 @@ class Metrics:
         """All metrics in Prometheus' format."""
         if METRICS_FOLDER not in os.environ:
             return generate_latest(self._registry)
-        together = CollectorRegistry()
-        added_up: Any = MultiProcessCollector  # without types
-        added_up(together)
-        return generate_latest(together)
+        registry = CollectorRegistry()
+        untyped_collector: Any = MultiProcessCollector  # without types
+        untyped_collector(registry)
+        return generate_latest(registry)
 
 
 QUESTIONS = "/questions"
@@ -279,7 +279,7 @@ class _Service:
         await (await self._post_samples(Request(scope, receive)))(scope, receive, send)
 
     async def _post_samples(self, request: Request) -> Response:
-        read = _body_parser_for(request)
+        parse_body = _body_parser_for(request)
         authorization = request.headers.getlist("authorization")
         gateway_id_from_authorization(
             await self._enrolment.current_enrolment(), authorization
@@ -287,144 +287,133 @@ class _Service:
         async with self._limits.using_body_within_limits(request) as body:
             enrolment = await self._enrolment.current_enrolment()  # a token may be revoked while its body arrives
             gateway = gateway_id_from_authorization(enrolment, authorization)
-            sent = await self._run_outside_loop_if_large(len(body), read, body)
-            collected = await self._catalogue.find_agreement_by_id(sent.agreement)
+            sample_request = await self._run_outside_loop_if_large(len(body), parse_body, body)
+            entry = await self._catalogue.find_agreement_by_id(sample_request.agreement)
             arrivals = await self._run_outside_loop_if_large(
-                len(body), _make_arrivals_of_request, sent, collected, gateway
+                len(body), _make_arrivals_of_request, sample_request, entry, gateway
             )
-            asked = enrolment.needed and gateway is None
-            tokens = [token_digest(client) for client in sent.clients] if asked else []
+            needs_tokens = enrolment.needed and gateway is None
+            tokens = [token_digest(client) for client in sample_request.clients] if needs_tokens else []
             try:
-                verdicts = await self._writer.write_samples(collected.id, sent.round, arrivals, tokens)
+                verdicts = await self._writer.write_samples(entry.id, sample_request.round, arrivals, tokens)
             except UnknownToken as unknown:
-                place = sent.describe_field(unknown.place, "client")
-                raise RequestProblem(403, f"{place} is not one of the tokens of this collection") from None
-        ticket = collected.kept.ticket if sent.alone and collected.kept.shown == AFTER else ""
-        return _response_with_verdicts(verdicts, alone=sent.alone, ticket=ticket)
+                field_name = sample_request.describe_field(unknown.place, "client")
+                raise RequestProblem(403, f"{field_name} is not one of the tokens of this collection") from None
+        ticket = entry.kept.ticket if sample_request.alone and entry.kept.shown == AFTER else ""
+        return _response_with_verdicts(verdicts, alone=sample_request.alone, ticket=ticket)
 
     async def _run_outside_loop_if_large(self, size: int, function: Callable[..., Any], *arguments: Any) -> Any:
         if size <= _SMALL:
             return function(*arguments)
         return await asyncio.get_running_loop().run_in_executor(self._reading, function, *arguments)
 
+    async def _parameters_and_entry(self, request: Request, *names: str) -> tuple[dict[str, str], CollectedAgreement]:
+        """The query's parameters, and the agreement that they name; by default the newest."""
+        parameters = _read_query_parameters(request, "agreement", *names)
+        return parameters, await self._catalogue.find_agreement_by_prefix(parameters.get("agreement"))
+
     async def _get_estimate(self, request: Request) -> Response:
-        asked = _read_query_parameters(request, "agreement", "round", "confidence")
-        collected = await self._catalogue.find_agreement_by_prefix(asked.get("agreement"))
-        number = _requested_round(asked, collected)
-        if _may_see_estimates(request, collected):
-            return await self._answer_estimate(request, asked, "estimate", [(collected, number)])
+        parameters, entry = await self._parameters_and_entry(request, "round", "confidence")
+        number = _requested_round(parameters, entry)
+        if _may_see_estimates(request, entry):
+            return await self._answer_estimate(request, parameters, "estimate", [(entry, number)])
         days = await asyncio.get_running_loop().run_in_executor(
-            None, self._store.sample_counts_by_day, collected.id, number
+            None, self._store.sample_counts_by_day, entry.id, number
         )
-        return _json_response(json_document_of_hidden_estimate(collected.kept, collected.sampler, days, number))
+        return _json_response(json_document_of_hidden_estimate(entry.kept, entry.sampler, days, number))
 
     async def _get_estimates_of_groups(self, request: Request) -> Response:
-        asked = _read_query_parameters(request, "agreement", "round", "confidence", "by")
-        collected = await self._catalogue.find_agreement_by_prefix(asked.get("agreement"))
-        number, by = _requested_round(asked, collected), asked.get("by")
+        parameters, entry = await self._parameters_and_entry(request, "round", "confidence", "by")
+        number, by = _requested_round(parameters, entry), parameters.get("by")
         if by is None:
-            sides = [(each, number) for each in self._catalogue.agreements_of_public_groups(collected)]
-            return await self._answer_estimate(request, asked, "groups", sides)
-        if by not in survey_columns_to_group_by(collected.agreement):
+            sides = [(group, number) for group in self._catalogue.agreements_of_public_groups(entry)]
+            return await self._answer_estimate(request, parameters, "groups", sides)
+        if by not in survey_columns_to_group_by(entry.agreement):
             raise bad_request_problem(
                 "by is not a column of the survey that a question asks for together with another one"
             )
-        return await self._answer_estimate(request, asked, "within", [(collected, number)], by)
+        return await self._answer_estimate(request, parameters, "within", [(entry, number)], by)
 
     async def _get_estimate_of_stages(self, request: Request) -> Response:
-        asked = _read_query_parameters(request, "agreement", "round", "confidence")
-        collected = await self._catalogue.find_agreement_by_prefix(asked.get("agreement"))
-        number = _requested_round(asked, collected)
-        stages = [each for each in self._catalogue.agreements_of_stages(collected) if number <= each.agreement.rounds]
+        parameters, entry = await self._parameters_and_entry(request, "round", "confidence")
+        number = _requested_round(parameters, entry)
+        stages = self._catalogue.agreements_of_stages(entry)
         if not stages:
             raise RequestProblem(404, "the collection has no stages that can be estimated together")
-        return await self._answer_estimate(request, asked, "pooled", [(each, number) for each in stages])
+        return await self._answer_estimate(request, parameters, "pooled", [(stage, number) for stage in stages])
 
     async def _get_estimate_of_change(self, request: Request) -> Response:
-        asked = _read_query_parameters(request, "agreement", "round", "confidence", "from")
-        collected = await self._catalogue.find_agreement_by_prefix(asked.get("agreement"))
-        later = _requested_round(asked, collected)
-        if later == 1 and "from" not in asked:
+        parameters, entry = await self._parameters_and_entry(request, "round", "confidence", "from")
+        later = _requested_round(parameters, entry)
+        if later == 1 and "from" not in parameters:
             raise bad_request_problem("there is no round before round 1; name another one by round")
-        earlier = _requested_round({"from": asked.get("from", str(later - 1))}, collected, "from")
+        earlier = _requested_round({"from": parameters.get("from", str(later - 1))}, entry, "from")
         if earlier == later:
             raise bad_request_problem("from and round are the same round; a change is that from one to another")
-        return await self._answer_estimate(request, asked, "change", [(collected, earlier), (collected, later)])
+        return await self._answer_estimate(request, parameters, "change", [(entry, earlier), (entry, later)])
 
     async def _answer_estimate(
         self,
         request: Request,
-        asked: dict[str, str],
+        parameters: dict[str, str],
         kind: str,
         sides: list[tuple[CollectedAgreement, int]],
         by: str = "",
     ) -> Response:
-        if not all(_may_see_estimates(request, collected) for collected, _ in sides):
+        if not all(_may_see_estimates(request, entry) for entry, _ in sides):
             raise RequestProblem(
                 403, "the results of this collection are not shown, or only to people who have taken part"
             )
-        confidence = asked.get("confidence", USUAL_CONFIDENCE)
-        told = await self._estimates.current_estimate(EstimateRequest(kind, tuple(sides), confidence, by))
-        return _response_with_entity_tag(request, told.body, told.tag, JSON)
+        confidence = parameters.get("confidence", USUAL_CONFIDENCE)
+        estimate = await self._estimates.current_estimate(EstimateRequest(kind, tuple(sides), confidence, by))
+        return _response_with_entity_tag(request, estimate.body, estimate.tag, JSON)
 
     async def _get_collection(self, request: Request) -> Response:
-        collected = await self._catalogue.find_agreement_by_prefix(
-            _read_query_parameters(request, "agreement").get("agreement")
-        )
+        _, entry = await self._parameters_and_entry(request)
         enrolment = await self._enrolment.current_enrolment()
-        own = self._catalogue.agreements_of_collection(collected.kept.collection)
-        newest = {each.kept.collection: each for each in self._catalogue.all_agreements}
+        entries = self._catalogue.agreements_of_collection(entry.kept.collection)
+        newest = {member.kept.collection: member for member in self._catalogue.all_agreements}
         return _json_response(
             {
-                "collection": collected.kept.collection,
-                "agreement": own[-1].id,
-                "round": own[-1].newest_round,
+                "collection": entry.kept.collection,
+                "agreement": entries[-1].id,
+                "round": entries[-1].newest_round,
                 "enrolment": enrolment.needed,
-                "closed": collected.kept.closed,
-                "shown": collected.kept.shown,
-                "agreements": [_offered_agreement_as_json_value(each) for each in own],
-                "groups": [each.id for each in self._catalogue.agreements_of_public_groups(collected)],
-                "stages": [each.id for each in self._catalogue.agreements_of_stages(collected)],
-                "within": survey_columns_to_group_by(collected.agreement),
+                "closed": entry.kept.closed,
+                "shown": entry.kept.shown,
+                "agreements": [_offered_agreement_as_json_value(member) for member in entries],
+                "groups": [member.id for member in self._catalogue.agreements_of_public_groups(entry)],
+                "stages": [member.id for member in self._catalogue.agreements_of_stages(entry)],
+                "within": survey_columns_to_group_by(entry.agreement),
                 "beside": [
-                    {"agreement": each.id, "purpose": each.agreement.purpose}
-                    for each in newest.values()
-                    if each.kept.collection != collected.kept.collection
+                    {"agreement": member.id, "purpose": member.agreement.purpose}
+                    for member in newest.values()
+                    if member.kept.collection != entry.kept.collection
                 ],
             }
         )
 
     async def _get_agreement(self, request: Request) -> Response:
-        collected = await self._catalogue.find_agreement_by_prefix(
-            _read_query_parameters(request, "agreement").get("agreement")
-        )
-        return _response_with_entity_tag(request, collected.file_bytes, f'"{collected.id}"', JSON)
+        _, entry = await self._parameters_and_entry(request)
+        return _response_with_entity_tag(request, entry.file_bytes, f'"{entry.id}"', JSON)
 
     async def _get_weights(self, request: Request) -> Response:
-        collected = await self._catalogue.find_agreement_by_prefix(
-            _read_query_parameters(request, "agreement").get("agreement")
-        )
-        if collected.weights_file_bytes is None:
+        _, entry = await self._parameters_and_entry(request)
+        if entry.weights_file_bytes is None:
             raise RequestProblem(404, "the agreement has no weights beside its own text")
-        return _response_with_entity_tag(
-            request, collected.weights_file_bytes, f'"{collected.id}"', "application/octet-stream"
-        )
+        return _response_with_entity_tag(request, entry.weights_file_bytes, f'"{entry.id}"', "application/octet-stream")
 
     async def _get_questions(self, request: Request) -> Response:
-        collected = await self._catalogue.find_agreement_by_prefix(
-            _read_query_parameters(request, "agreement").get("agreement")
-        )
-        if collected.kept.questions is None:
+        _, entry = await self._parameters_and_entry(request)
+        if entry.kept.questions is None:
             raise RequestProblem(404, "no questions were written for this agreement")
-        return _response_with_entity_tag(
-            request, collected.kept.questions.encode(), f'"{collected.questions_digest}"', JSON
-        )
+        return _response_with_entity_tag(request, entry.kept.questions.encode(), f'"{entry.questions_digest}"', JSON)
 
     async def _get_health(self, request: Request) -> Response:
         _read_query_parameters(request)
-        collected = await self._catalogue.find_agreement_by_prefix(None)
+        entry = await self._catalogue.find_agreement_by_prefix(None)
         await asyncio.get_running_loop().run_in_executor(
-            None, self._store.sample_counts_by_day, collected.id, collected.newest_round
+            None, self._store.sample_counts_by_day, entry.id, entry.newest_round
         )
         return _json_response({"status": "ok"})
 
@@ -434,10 +423,16 @@ class _Service:
         return Response(text, headers={"Content-Type": MEDIA_TYPE, "Cache-Control": "no-store"})
 
 
-def _make_arrivals_of_request(sent: SampleRequest, collected: CollectedAgreement, gateway: str | None) -> list[Arrival]:
-    collected.refuse_closed_round(sent.round)
-    return collected.make_arrivals(
-        sent.round, sent.clients, sent.keys, sent.outcome_numbers(collected.sample_reader), gateway
+def _make_arrivals_of_request(
+    sample_request: SampleRequest, entry: CollectedAgreement, gateway: str | None
+) -> list[Arrival]:
+    entry.refuse_closed_round(sample_request.round)
+    return entry.make_arrivals(
+        sample_request.round,
+        sample_request.clients,
+        sample_request.keys,
+        sample_request.outcome_numbers(entry.sample_reader),
+        gateway,
     )
 
 
@@ -448,74 +443,80 @@ def _response_with_verdicts(verdicts: Sequence[Verdict], *, alone: bool, ticket:
     as its body is shorter. All answers to a sample have the same number of bytes, including headers; those of a closed collection too.
     `ticket`: for whoever has a sample in the collection, where that lets them see estimates.
     """
-    refused = [place for place, verdict in enumerate(verdicts) if verdict is Verdict.SPOKEN]
+    refused = [index for index, verdict in enumerate(verdicts) if verdict is Verdict.SPOKEN]
     counted = sum(verdict is Verdict.COUNTED for verdict in verdicts)
-    late = [place for place, verdict in enumerate(verdicts) if verdict is Verdict.CLOSED]
-    again = len(verdicts) - counted - len(refused) - len(late)
-    found: dict[str, Any] = {"counted": counted, "again": again, "refused": refused}
+    late_indices = [index for index, verdict in enumerate(verdicts) if verdict is Verdict.CLOSED]
+    again = len(verdicts) - counted - len(refused) - len(late_indices)
+    document: dict[str, Any] = {"counted": counted, "again": again, "refused": refused}
     status = HTTPStatus.OK
-    if late:
+    if late_indices:
         status = HTTPStatus.GONE
-        found = {"error": _CLOSED, **found, **({} if alone else {"closed": late})}
+        document = {"error": _CLOSED, **document, **({} if alone else {"closed": late_indices})}
     elif alone and refused:
         status = HTTPStatus.CONFLICT
-        found = {"error": _SPOKEN, **found}
-    given = {"ticket": ticket} if ticket else {}
+        document = {"error": _SPOKEN, **document}
+    ticket_field = {"ticket": ticket} if ticket else {}
     if status == HTTPStatus.OK:
-        found |= given
-    most = dict.fromkeys(("counted", "again"), len(verdicts)) | {"refused": list(range(len(verdicts)))}
-    longest = len(json.dumps({"error": _SPOKEN, **most, **given})) + len(_LONGEST_PHRASE) - len(status.phrase)
-    body = json.dumps(found).ljust(longest).encode()
+        document |= ticket_field
+    largest_counts = dict.fromkeys(("counted", "again"), len(verdicts)) | {"refused": list(range(len(verdicts)))}
+    longest = (
+        len(json.dumps({"error": _SPOKEN, **largest_counts, **ticket_field}))
+        + len(_LONGEST_PHRASE)
+        - len(status.phrase)
+    )
+    body = json.dumps(document).ljust(longest).encode()
     return Response(body, status_code=status, media_type=JSON, headers={"Cache-Control": "no-store"})
 
 
-def _may_see_estimates(request: Request, collected: CollectedAgreement) -> bool:
+def _may_see_estimates(request: Request, entry: CollectedAgreement) -> bool:
     """Whether estimates are shown to whoever asks: to everybody, to the holders of the collection's one ticket, or to nobody."""
-    kept = collected.kept
-    given = request.headers.get("authorization", "")
-    holds = bool(kept.ticket) and secrets.compare_digest(given.encode(), f"Bearer {kept.ticket}".encode())
-    return kept.shown == ALWAYS or (kept.shown == AFTER and holds)
+    stored_agreement = entry.kept
+    header = request.headers.get("authorization", "")
+    has_ticket = bool(stored_agreement.ticket) and secrets.compare_digest(
+        header.encode(), f"Bearer {stored_agreement.ticket}".encode()
+    )
+    return stored_agreement.shown == ALWAYS or (stored_agreement.shown == AFTER and has_ticket)
 
 
 def _body_parser_for(request: Request) -> Callable[[bytes], SampleRequest]:
     kinds = request.headers.getlist("content-type")
-    named = kinds[0].partition(";")[0].strip().lower() if len(kinds) == 1 else ""
-    if named not in _READERS:
+    media_type = kinds[0].partition(";")[0].strip().lower() if len(kinds) == 1 else ""
+    if media_type not in _READERS:
         raise RequestProblem(415, f"the content type is not {' or '.join(_READERS)}")
     if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
         raise RequestProblem(415, "the body is compressed; send it as it is")
-    return _READERS[named]
+    return _READERS[media_type]
 
 
-def _read_query_parameters(request: Request, *known: str) -> dict[str, str]:
+def _read_query_parameters(request: Request, *names: str) -> dict[str, str]:
     """The query's parameters; an error for an unknown or repeated one."""
     pairs = request.query_params.multi_items()
-    found = dict(pairs)
-    if len(found) != len(pairs) or not found.keys() <= set(known):
-        said = f"those there are: {', '.join(known)}" if known else "there are none here"
-        raise bad_request_problem(f"the query has a parameter that is not known, or one twice; {said}")
-    return found
+    parameters = dict(pairs)
+    if len(parameters) != len(pairs) or not parameters.keys() <= set(names):
+        known_text = f"those there are: {', '.join(names)}" if names else "there are none here"
+        raise bad_request_problem(f"the query has a parameter that is not known, or one twice; {known_text}")
+    return parameters
 
 
-def _requested_round(asked: dict[str, str], collected: CollectedAgreement, name: str = "round") -> int:
+def _requested_round(parameters: dict[str, str], entry: CollectedAgreement, name: str = "round") -> int:
     """The requested round; by default the newest open one."""
-    said = asked.get(name, str(collected.newest_round))
-    if not (said.isascii() and said.isdigit() and len(said) < 19 and 1 <= int(said) <= collected.agreement.rounds):
-        raise bad_request_problem(f"{name} is not a whole number from 1 to {collected.agreement.rounds}")
-    return int(said)
+    text = parameters.get(name, str(entry.newest_round))
+    if not (text.isascii() and text.isdigit() and len(text) < 19 and 1 <= int(text) <= entry.agreement.rounds):
+        raise bad_request_problem(f"{name} is not a whole number from 1 to {entry.agreement.rounds}")
+    return int(text)
 
 
-def _offered_agreement_as_json_value(each: CollectedAgreement) -> dict[str, Any]:
-    agreed = each.agreement
-    about: dict[str, Any] = {"agreement": each.id, "follows": each.kept.follows, "rounds": agreed.rounds}
-    about["open"] = [] if each.kept.closed else list(each.rounds)
-    signed = each.kept.signed
-    about |= {"purpose": agreed.purpose, "signed": None if signed is None else signed.document}
-    return {**about, "questions": each.questions_digest}
+def _offered_agreement_as_json_value(entry: CollectedAgreement) -> dict[str, Any]:
+    agreement = entry.agreement
+    fields: dict[str, Any] = {"agreement": entry.id, "follows": entry.kept.follows, "rounds": agreement.rounds}
+    fields["open"] = [] if entry.kept.closed else list(entry.rounds)
+    signature = entry.kept.signed
+    fields |= {"purpose": agreement.purpose, "signed": None if signature is None else signature.document}
+    return {**fields, "questions": entry.questions_digest}
 
 
-def _json_response(found: Any) -> Response:
-    body = json.dumps(found, allow_nan=False).encode()
+def _json_response(document: Any) -> Response:
+    body = json.dumps(document, allow_nan=False).encode()
     return Response(body, media_type=JSON, headers={"Cache-Control": "no-store"})
 
 
@@ -528,8 +529,8 @@ def _response_with_entity_tag(request: Request, body: bytes, tag: str, media_typ
 
 
 async def _refusal_response(_: Request, problem: Any) -> Response:
-    refused: Response = problem.response
-    return refused
+    response: Response = problem.response
+    return response
 
 
 async def _unknown_path_or_method_response(_: Request, error: Any) -> Response:

@@ -6,7 +6,6 @@ at once. Several processes share the socket and the store. A process that dies i
 
 import asyncio
 import contextlib
-import ipaddress
 import logging
 import multiprocessing
 import os
@@ -26,7 +25,13 @@ import uvicorn
 
 from discreet.agreement import Agreement
 from discreet.audit import MOST_DRAWS
-from discreet.client import CollectorKey, create_collector_key_file, normalise_addresses, read_collector_key
+from discreet.client import (
+    CollectorKey,
+    create_collector_key_file,
+    is_host_this_machine,
+    normalise_addresses,
+    read_collector_key,
+)
 from discreet.collect._catalogue import (
     agreements_differ_in_purpose_alone,
     labelled_agreement_coding_and_sampler,
@@ -86,11 +91,13 @@ class ServiceSettings:
         for origin in self.origins:
             parse_origin(origin)
 
-    def serve_until_stopped(self, bound: socket.socket, listening: Callable[[], None], *, alone: bool = True) -> None:
+    def serve_until_stopped(
+        self, bound_socket: socket.socket, listening: Callable[[], None], *, alone: bool = True
+    ) -> None:
         """Serve in this process until stopped. `alone`: whether the operator runs it, not the first of several processes."""
         with contextlib.closing(open_store(self.store, create=False, seal=self.seal)) as store:
             app = service(store, rounds=self.rounds, hosts=self.hosts, origins=self.origins, patience=self.patience)
-            _Server(app, listening, self.patience, alone=alone).serve_until_stopped(bound)
+            _Server(app, listening, self.patience, alone=alone).serve_until_stopped(bound_socket)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,19 +120,19 @@ class _StoreAdditions:
         if self.key is not None and os.path.lexists(self.key):
             read_collector_key(self.key)
 
-    def add_to_store(self, where: str, seal: str | None, addresses: Sequence[str]) -> None:
+    def add_to_store(self, store_name: str, seal: str | None, addresses: Sequence[str]) -> None:
         """Add everything to a store, which then has at least one agreement."""
         create = bool(self.agreements) and self.follows is None
         if seal is not None and not os.path.lexists(seal):
-            with contextlib.closing(open_store(where, create=create)) as store:
+            with contextlib.closing(open_store(store_name, create=create)) as store:
                 _refuse_new_seal_of_sealed_store(store, seal)
             create_seal_file(seal)
-        with contextlib.closing(open_store(where, create=create, seal=seal)) as store:
+        with contextlib.closing(open_store(store_name, create=create, seal=seal)) as store:
             store.seal_pool_if_key_given()
             key = None if self.key is None else self._read_or_create_collector_key(store, self.key)
             if self.tokens or self.gateways:
                 add_tokens_to_store(store, self.tokens, self.gateways)
-            _add_agreements_to_store(store, where, self.agreements, self.follows, groups=self.groups)
+            _add_agreements_to_store(store, store_name, self.agreements, self.follows, groups=self.groups)
             if key is not None:
                 sign_agreements(store, key, addresses, replace_key=self.replace_key)
             if self.least is not None:
@@ -218,10 +225,10 @@ def serve(
     if listening is not None:
         check_callable("listening", listening, "pass a function of the address")
     addresses = check_texts("addresses", addresses, "pass addresses such as https://example.org")
-    whole = []
+    labelled_agreements = []
     for agreement in check_list("agreements", agreements, "pass Agreement.read(path) for each"):
         check_kind("agreement", agreement, Agreement, "pass Agreement.read(path) for each")
-        whole.append(labelled_agreement_coding_and_sampler(agreement)[0])
+        labelled_agreements.append(labelled_agreement_coding_and_sampler(agreement)[0])
     settings = ServiceSettings(
         store=str(store),
         rounds=tuple(check_list("rounds", rounds, "pass the numbers of rounds")),
@@ -231,7 +238,7 @@ def serve(
         patience=patience,
     )
     settings.refuse_invalid_settings()
-    for agreement in whole:
+    for agreement in labelled_agreements:
         agreement.check_round(min(settings.rounds, default=1))
     if addresses:
         if key is None:
@@ -240,9 +247,9 @@ def serve(
     if seal is None or os.path.lexists(seal):
         read_seal_file(seal)
     if groups:
-        _refuse_ungroupable_agreements(whole)
+        _refuse_ungroupable_agreements(labelled_agreements)
     additions = _StoreAdditions(
-        agreements=whole,
+        agreements=labelled_agreements,
         follows=follows,
         groups=groups,
         tokens=() if tokens is None else read_tokens(tokens),
@@ -251,17 +258,17 @@ def serve(
         replace_key=replace_key,
         least=None if least is None else check_count("least", least, least=0, most=MOST_DRAWS),
         shown=shown,
-        questions=None if questions is None else _read_questions_file(questions, whole),
+        questions=None if questions is None else _read_questions_file(questions, labelled_agreements),
     )
-    with _using_bound_socket(host, port) as bound:
-        address = _socket_url(bound)
+    with _using_bound_socket(host, port) as bound_socket:
+        address = _socket_url(bound_socket)
         additions.add_to_store(settings.store, settings.seal, addresses or (address,))
-        bound.listen(_BACKLOG)
-        told = (lambda: None) if listening is None else (lambda: listening(address))
+        bound_socket.listen(_BACKLOG)
+        notify = (lambda: None) if listening is None else (lambda: listening(address))
         if workers == 1:
-            settings.serve_until_stopped(bound, told)
+            settings.serve_until_stopped(bound_socket, notify)
         else:
-            _WorkerProcesses(settings, bound, workers, told).serve_until_stopped()
+            _WorkerProcesses(settings, bound_socket, workers, notify).serve_until_stopped()
 
 
 def _refuse_new_seal_of_sealed_store(store: Store, seal: str) -> None:
@@ -302,10 +309,10 @@ class _Server(uvicorn.Server):
         )
         self._listening, self._alone = listening, alone
 
-    def serve_until_stopped(self, bound: socket.socket) -> None:
+    def serve_until_stopped(self, bound_socket: socket.socket) -> None:
         """Serve until stopped."""
         _raise_open_file_limit()
-        self.run(sockets=[bound])
+        self.run(sockets=[bound_socket])
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and call `listening`."""
@@ -331,9 +338,9 @@ class _WorkerProcesses:
     """Several processes on one socket, each replaced when it dies."""
 
     def __init__(
-        self, settings: ServiceSettings, bound: socket.socket, workers: int, listening: Callable[[], None]
+        self, settings: ServiceSettings, bound_socket: socket.socket, workers: int, listening: Callable[[], None]
     ) -> None:
-        self._settings, self._bound, self._workers, self._listening = settings, bound, workers, listening
+        self._settings, self._bound, self._workers, self._listening = settings, bound_socket, workers, listening
         self._context = multiprocessing.get_context("spawn")
         self._stopping = threading.Event()
         self._running: list[SpawnProcess] = []
@@ -342,24 +349,24 @@ class _WorkerProcesses:
         """Keep the processes running until stopped."""
         with (
             _handling_stop_signals(self._handle_stop_signal),
-            tempfile.TemporaryDirectory(prefix="discreet-metrics-") as folder,
+            _using_fresh_metrics_folder(),
         ):
-            os.environ[METRICS_FOLDER] = folder  # inherited by the processes
             ready = self._context.Semaphore(0)
             self._running = [self._start_worker(ready) for _ in range(self._workers)]
             for _ in self._running:
                 while not (ready.acquire(timeout=0.1) or self._stopping.is_set()):
-                    if any(not each.is_alive() for each in self._running):
+                    if any(not process.is_alive() for process in self._running):
                         self._signal_workers(signal.SIGTERM)
                         raise DiscreetError("a process of the service ended before it could serve")
             self._listening()
             while not self._stopping.wait(0.2):
-                self._running = [each if each.is_alive() else self._start_worker(ready) for each in self._running]
+                self._running = [
+                    process if process.is_alive() else self._start_worker(ready) for process in self._running
+                ]
             self._signal_workers(signal.SIGTERM)  # also a process that was started meanwhile
-            for each in self._running:
-                each.join()
-        del os.environ[METRICS_FOLDER]
-        if any(each.exitcode not in (0, -signal.SIGTERM) for each in self._running):
+            for process in self._running:
+                process.join()
+        if any(process.exitcode not in (0, -signal.SIGTERM) for process in self._running):
             sys.exit(1)
 
     def _start_worker(self, ready: Any) -> SpawnProcess:
@@ -375,24 +382,39 @@ class _WorkerProcesses:
         self._signal_workers(signal.SIGTERM)
 
     def _signal_workers(self, sig: int) -> None:
-        for each in self._running:
+        for process in self._running:
             with contextlib.suppress(ProcessLookupError):
-                if each.pid is not None:
-                    os.kill(each.pid, sig)
+                if process.pid is not None:
+                    os.kill(process.pid, sig)
 
 
-def _run_worker(settings: ServiceSettings, bound: socket.socket, ready: Any) -> None:
+@contextlib.contextmanager
+def _using_fresh_metrics_folder() -> Iterator[None]:
+    """A folder for the metrics of several processes, in the environment that they inherit; at the end that is as it was."""
+    earlier_folder = os.environ.get(METRICS_FOLDER)
+    with tempfile.TemporaryDirectory(prefix="discreet-metrics-") as folder:
+        os.environ[METRICS_FOLDER] = folder
+        try:
+            yield
+        finally:
+            if earlier_folder is None:
+                del os.environ[METRICS_FOLDER]
+            else:
+                os.environ[METRICS_FOLDER] = earlier_folder
+
+
+def _run_worker(settings: ServiceSettings, bound_socket: socket.socket, ready: Any) -> None:
     """Run one of several processes, which ends when the first one does."""
-    first = multiprocessing.parent_process()
-    assert first is not None
+    parent = multiprocessing.parent_process()
+    assert parent is not None
 
     def stop_when_first_process_ends() -> None:
-        first.join()
+        parent.join()
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=stop_when_first_process_ends, daemon=True).start()
     try:
-        settings.serve_until_stopped(bound, ready.release, alone=False)
+        settings.serve_until_stopped(bound_socket, ready.release, alone=False)
     except DiscreetError as error:  # such as a missing store: the first process starts another one
         sys.exit(f"discreet: {error}")
 
@@ -409,11 +431,11 @@ def _handling_stop_signals(stop: Callable[[int, FrameType | None], None]) -> Ite
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {sig: signal.signal(sig, stop) for sig in (signal.SIGTERM, signal.SIGINT)}
+    handlers = {sig: signal.signal(sig, stop) for sig in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
-        for sig, handler in before.items():
+        for sig, handler in handlers.items():
             signal.signal(sig, handler)
 
 
@@ -430,39 +452,45 @@ def _refuse_ungroupable_agreements(agreements: Sequence[Agreement]) -> None:
 
 
 def _add_agreements_to_store(
-    store: Store, where: str, agreements: Sequence[Agreement], follows: str | None, *, groups: bool = False
+    store: Store, store_name: str, agreements: Sequence[Agreement], follows: str | None, *, groups: bool = False
 ) -> None:
     """Add agreements to a store, which then has at least one. `groups`: they make one collection."""
-    collections = {kept.agreement.id: kept.collection for kept in store.agreements()}
-    before = list(collections)
-    if not (before or agreements):
+    collections = {
+        stored_agreement.agreement.id: stored_agreement.collection for stored_agreement in store.agreements()
+    }
+    stored_ids = list(collections)
+    if not (stored_ids or agreements):
         raise DiscreetError(
-            f"{store_display_name(where)} keeps no agreement yet; name the file of one, as `discreet agree` writes it"
+            f"{store_display_name(store_name)} keeps no agreement yet; name the file of one, as `discreet agree` writes it"
         )
-    first = None
+    followed_id = None
     if follows is not None:
-        first = unique_id_with_prefix_or_none(before, follows)
-        if first is None:
+        followed_id = unique_id_with_prefix_or_none(stored_ids, follows)
+        if followed_id is None:
             raise DiscreetError(
-                f"follows = {follows!r} is not the id of an agreement in {store_display_name(where)}, nor {LEAST_PREFIX} or more of its "
-                f"first digits; there are {', '.join(each[:LEAST_PREFIX] for each in before) or 'none'}"
+                f"follows = {follows!r} is not the id of an agreement in {store_display_name(store_name)}, nor {LEAST_PREFIX} or more of its "
+                f"first digits; there are {', '.join(identity[:LEAST_PREFIX] for identity in stored_ids) or 'none'}"
             )
-    closed = {kept.agreement.id: kept.closed for kept in store.agreements()}
+    closing_days = {stored_agreement.agreement.id: stored_agreement.closed for stored_agreement in store.agreements()}
     for agreement in agreements:
-        if first is not None and closed[first] is not None and agreement.id not in before:
+        if followed_id is not None and closing_days[followed_id] is not None and agreement.id not in stored_ids:
             raise DiscreetError(
-                f"agreement {first[:LEAST_PREFIX]}, which is to be followed, was closed on {closed[first]}: nothing would be counted; "
-                "begin another collection, without --follows"
+                f"agreement {followed_id[:LEAST_PREFIX]}, which is to be followed, was closed on "
+                f"{closing_days[followed_id]}: nothing would be counted; begin another collection, without --follows"
             )
-        others = [one for one in agreement.learned_from if one in before]
-        taught = [one for one in others if first is None or collections[one] != collections[first]]
-        if taught and agreement.id not in before:
+        source_ids = [identity for identity in agreement.learned_from if identity in stored_ids]
+        outside_ids = [
+            identity
+            for identity in source_ids
+            if followed_id is None or collections[identity] != collections[followed_id]
+        ]
+        if outside_ids and agreement.id not in stored_ids:
             raise DiscreetError(
-                f"agreement {agreement.id[:LEAST_PREFIX]} was learned from samples under {taught[0][:LEAST_PREFIX]}, which "
-                f"{store_display_name(where)} keeps: a client with a sample in both spends twice; give --follows "
-                f"{taught[0][:LEAST_PREFIX]}"
+                f"agreement {agreement.id[:LEAST_PREFIX]} was learned from samples under {outside_ids[0][:LEAST_PREFIX]}, which "
+                f"{store_display_name(store_name)} keeps: a client with a sample in both spends twice; give --follows "
+                f"{outside_ids[0][:LEAST_PREFIX]}"
             )
-        store.add(agreement, follows=agreements[0].id if groups and agreement.id != agreements[0].id else first)
+        store.add(agreement, follows=agreements[0].id if groups and agreement.id != agreements[0].id else followed_id)
 
 
 @contextlib.contextmanager
@@ -471,37 +499,33 @@ def _using_bound_socket(host: str, port: int) -> Iterator[socket.socket]:
     if not 0 <= port <= _LARGEST_PORT:
         raise DiscreetError(f"port = {port} is not in [0, {_LARGEST_PORT}]")
     try:
-        family, kind, protocol, _, where = socket.getaddrinfo(
+        family, kind, protocol, _, socket_address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
     except (OSError, UnicodeError):
         raise DiscreetError(f"host = {host!r} is no address of this machine") from None
-    with socket.socket(family, kind, protocol) as bound:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with socket.socket(family, kind, protocol) as bound_socket:
+        bound_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            bound.bind(where)
+            bound_socket.bind(socket_address)
         except OSError as error:
             raise DiscreetError(
                 f"host = {host!r}, port = {port} cannot be used ({error.strerror}); choose others, or --port 0 for "
                 f"a free one"
             ) from None
-        yield bound
+        yield bound_socket
 
 
-def _socket_url(bound: socket.socket) -> str:
-    host, port = bound.getsockname()[:2]
+def _socket_url(bound_socket: socket.socket) -> str:
+    host, port = bound_socket.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def _allowed_host_names(host: str, hosts: Sequence[str]) -> tuple[str, ...] | None:
-    """The allowed host names: if the service listens only to this machine, this machine's and the given ones."""
+    """The allowed host names: the given ones and this machine's. Without any: this machine's if it alone is listened to, else None."""
     if hosts:
         return (*LOCAL, *hosts)
-    try:
-        local = host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        local = False
-    return LOCAL if local else None
+    return LOCAL if is_host_this_machine(host) else None
 
 
 def _raise_open_file_limit() -> None:
@@ -510,7 +534,8 @@ def _raise_open_file_limit() -> None:
         import resource
     except ImportError:  # Windows has no such limits
         return
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _MOST_FILES if most == resource.RLIM_INFINITY else min(most, _MOST_FILES)
-    with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+    soft_limit, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = _MOST_FILES if hard_limit == resource.RLIM_INFINITY else min(hard_limit, _MOST_FILES)
+    if soft_limit != resource.RLIM_INFINITY and soft_limit < limit:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard_limit))

@@ -128,8 +128,8 @@ class SqliteStore(Store):
     def _read_counts_and_pools(
         self, database: sqlite3.Connection, row: AgreementRow, round: int
     ) -> tuple[NDArray[np.int64], list[bytes]]:
-        counted = "SELECT outcome, n FROM counted WHERE agreement = ? AND round = ?"
-        counts = fetch_outcome_counts_from_rows(database.execute(counted, (row.number, round)), row)
+        query = "SELECT outcome, n FROM counted WHERE agreement = ? AND round = ?"
+        counts = fetch_outcome_counts_from_rows(database.execute(query, (row.number, round)), row)
         return counts, [self._read_pool_for_new_outcomes(database)]
 
     def seal_pool_if_key_given(self) -> None:
@@ -152,13 +152,15 @@ class SqliteStore(Store):
         pass  # one transaction writes at a time
 
     def _insert_missing_rows(self, database: sqlite3.Connection, table: str, columns: Sequence[Sequence[Any]]) -> int:
-        places = ", ".join("?" * len(columns))
+        placeholders = ", ".join("?" * len(columns))
         rows = zip(*columns, strict=True)
-        return database.executemany(f"INSERT INTO {table} VALUES ({places}) ON CONFLICT DO NOTHING", rows).rowcount
+        return database.executemany(
+            f"INSERT INTO {table} VALUES ({placeholders}) ON CONFLICT DO NOTHING", rows
+        ).rowcount
 
     def _unrevoked_tokens_among(self, database: sqlite3.Connection, digests: Sequence[bytes]) -> set[bytes]:
-        row = "SELECT 1 FROM tokens WHERE digest = ? AND revoked = 0"
-        return {digest for digest in digests if database.execute(row, (digest,)).fetchone() is not None}
+        query = "SELECT 1 FROM tokens WHERE digest = ? AND revoked = 0"
+        return {digest for digest in digests if database.execute(query, (digest,)).fetchone() is not None}
 
     def _insert_arrivals(
         self, database: sqlite3.Connection, collection: int, round: int, arrivals: Sequence[Arrival], *, closed: bool
@@ -168,30 +170,32 @@ class SqliteStore(Store):
             if not closed and database.execute(_SPEAK, (collection, round, arrival.client, arrival.key)).rowcount:
                 verdicts.append(Verdict.COUNTED)
                 continue
-            found = database.execute(_SAID, (collection, round, arrival.client)).fetchone()
-            known = Verdict.CLOSED if found is None else Verdict.SPOKEN
-            verdicts.append(Verdict.AGAIN if found is not None and found[0] == arrival.key else known)
+            row = database.execute(_SAID, (collection, round, arrival.client)).fetchone()
+            verdict = Verdict.CLOSED if row is None else Verdict.SPOKEN
+            verdicts.append(Verdict.AGAIN if row is not None and row[0] == arrival.key else verdict)
         return verdicts
 
     def _read_pool_for_new_outcomes(self, database: sqlite3.Connection) -> bytes:
-        found = database.execute("SELECT content FROM pool").fetchone()
-        if found is None:
+        row = database.execute("SELECT content FROM pool").fetchone()
+        if row is None:
             raise StoreError(_DAMAGED)
-        return bytes(found[0])
+        return bytes(row[0])
 
     def _write_pool_for_new_outcomes(self, database: sqlite3.Connection, content: bytes) -> None:
         database.execute("UPDATE pool SET content = ?", (content,))
 
     def _add_counts(
-        self, database: sqlite3.Connection, group: Group, row: AgreementRow, new: Sequence[tuple[int, int]]
+        self, database: sqlite3.Connection, group: Group, row: AgreementRow, increments: Sequence[tuple[int, int]]
     ) -> None:
-        database.executemany(f"INSERT INTO counted VALUES (?, ?, ?, ?) {_ADD}", [(*group, *each) for each in new])
+        database.executemany(
+            f"INSERT INTO counted VALUES (?, ?, ?, ?) {_ADD}", [(*group, *increment) for increment in increments]
+        )
 
-    def _add_day_count(self, database: sqlite3.Connection, group: Group, day: str, many: int) -> None:
-        database.execute(f"INSERT INTO arrived VALUES (?, ?, ?, ?) {_ADD}", (*group, day, many))
+    def _add_day_count(self, database: sqlite3.Connection, group: Group, day: str, count: int) -> None:
+        database.execute(f"INSERT INTO arrived VALUES (?, ?, ?, ?) {_ADD}", (*group, day, count))
 
-    def _request_erasure_if_few_samples(self, many: int) -> None:
-        self._unsettled |= 0 < many < KEPT
+    def _request_erasure_if_few_samples(self, count: int) -> None:
+        self._unsettled |= 0 < count < KEPT
 
 
 class _SqliteConnection(EngineConnection):
@@ -216,14 +220,14 @@ class _SqliteConnection(EngineConnection):
             return _DAMAGED
         return _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, str(error))
 
-    def empty_log_if_longer_than(self, least: int) -> bool:
-        """Copy the log to the file and empty it, if it has more than `least` bytes; return whether it is empty."""
+    def empty_log_if_longer_than(self, size: int) -> bool:
+        """Copy the log to the file and empty it, if it has more than `size` bytes; return whether it is empty."""
         log = Path(f"{self._path}-wal")
         with self._lock:
             if self._database is None or self._opened_as[0] != os.getpid():
                 return True  # opening the file empties it
             with suppress(sqlite3.Error, OSError):  # commits are on the disk already
-                if log.stat().st_size > least:
+                if log.stat().st_size > size:
                     _truncate_log(self._database, self._wait)
                 return log.stat().st_size == 0
         return False
@@ -244,8 +248,8 @@ class _SqliteConnection(EngineConnection):
                 database.execute(f"PRAGMA {setting}")
             with suppress(sqlite3.Error):  # copying the log makes room on a full disk
                 _truncate_log(database, self._wait)
-        opened: sqlite3.Connection = self._database
-        return opened
+        connection: sqlite3.Connection = self._database
+        return connection
 
     def _refuse_unknown_file_format(self, database: sqlite3.Connection) -> None:
         """Raise an error for a file of another program or of an unknown format."""
@@ -344,8 +348,8 @@ _SQLITE = b"SQLite format 3\0"  # the first bytes of a file
 
 def is_store_name(where: str) -> bool:
     """Whether a name is that of a store and not of a table: the address of a database, or an SQLite file."""
-    scheme, found, _ = where.partition("://")
-    if found:
+    scheme, separator, _ = where.partition("://")
+    if separator:
         return scheme in _POSTGRES
     try:
         with open(where, "rb") as file:
@@ -381,11 +385,11 @@ def open_store(where: str | Path, *, create: bool = True, seal: str | Path | Non
     """
     if not isinstance(where, str | os.PathLike) or not str(where):
         raise DiscreetError(f"where = {where!r} is not the name of a file or an address postgresql://...")
-    scheme, found, _ = str(where).partition("://")
-    if found and scheme in _POSTGRES:
+    scheme, separator, _ = str(where).partition("://")
+    if separator and scheme in _POSTGRES:
         from discreet.collect._postgres import PostgresStore  # its driver is not needed for files
 
         return PostgresStore(str(where), create=create, seal=read_seal_file(seal))
-    if found:
+    if separator:
         raise DiscreetError(f"a store is a file, or postgresql://...; {scheme}:// is neither")
     return SqliteStore(where, create=create, seal=read_seal_file(seal))

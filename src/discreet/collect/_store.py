@@ -62,7 +62,7 @@ LEAST_PREFIX = 12  # least digits of a prefix of an id
 ADDING, COUNTING = (
     0x64637374,
     0x64637375,
-)  # locks: of tables, agreements and tokens; of counting, which closing needs alone
+)  # locks: of tables, agreements, tokens and when estimates are shown; of counting, which closing needs alone
 
 
 @dataclass(frozen=True)
@@ -137,11 +137,11 @@ _ASK = """INSERT INTO questions SELECT number, ? FROM agreements WHERE id = ?
 ON CONFLICT (agreement) DO UPDATE SET words = excluded.words"""
 
 
-def refuse_nonzero_shared_tokens(shared: int) -> None:
-    """Raise an error if any tokens are shared: `shared` says how many are both a client's and a gateway's."""
-    if shared:
+def refuse_nonzero_shared_tokens(count: int) -> None:
+    """Raise an error if any tokens are shared: `count` is how many are both a client's and a gateway's."""
+    if count:
         raise DiscreetError(
-            f"tokens of clients and of gateways share {pluralise(shared, 'token')}, and a gateway may speak for any number of clients; "
+            f"tokens of clients and of gateways share {pluralise(count, 'token')}, and a gateway may speak for any number of clients; "
             "make others for the gateways with: discreet enrol"
         )
 
@@ -198,8 +198,8 @@ class EngineConnection(ABC):
                 self._database.close()  # rolls back what was not committed
             self._database = None
 
-    def _store_error(self, why: str) -> StoreError:
-        return StoreError(f"store {self.shown}: {why}")
+    def _store_error(self, reason: str) -> StoreError:
+        return StoreError(f"store {self.shown}: {reason}")
 
 
 class Store(ABC):
@@ -208,7 +208,8 @@ class Store(ABC):
     Failures of the engine (gone, full, locked for too long) are raised as `StoreError`, and the next call tries anew. Nothing was changed
     then. If the engine died before it could answer, all of it may have been changed: the same arrivals again are answered by AGAIN.
 
-    Statements are written once, with SQLite's names of tables and marks of parameters; `_sql` spells them for the engine.
+    Statements are written once, with SQLite's names of tables and marks of parameters. `_translate_sql_for_engine` spells them for the
+    engine.
 
     Args:
         writer: the connection that changes the store.
@@ -268,38 +269,40 @@ class Store(ABC):
         """Replace the pool that new outcomes go to."""
 
     @abstractmethod
-    def _add_counts(self, database: Any, group: Group, row: AgreementRow, new: Sequence[tuple[int, int]]) -> None:
+    def _add_counts(
+        self, database: Any, group: Group, row: AgreementRow, increments: Sequence[tuple[int, int]]
+    ) -> None:
         """Add to the counts of an agreement in a round: (place, how many)."""
 
     @abstractmethod
-    def _add_day_count(self, database: Any, group: Group, day: str, many: int) -> None:
+    def _add_day_count(self, database: Any, group: Group, day: str, count: int) -> None:
         """Add to the number of samples of a day."""
 
     @abstractmethod
-    def _request_erasure_if_few_samples(self, many: int) -> None:
+    def _request_erasure_if_few_samples(self, count: int) -> None:
         """After a transaction on disk that counted so many samples: if they are few, have earlier versions erased."""
 
     def _execute_sql(self, database: Any, statement: str, parameters: Sequence[Any] = ()) -> Any:
         return database.execute(self._translate_sql_for_engine(statement), parameters)
 
-    def _find_agreement_row(self, database: Any, places: AgreementRows, agreement: str | int) -> AgreementRow:
+    def _find_agreement_row(self, database: Any, rows: AgreementRows, agreement: str | int) -> AgreementRow:
         """Where an agreement stands, by its id or number; it never moves, so one look is enough."""
-        if agreement not in places:
-            by = "id" if isinstance(agreement, str) else "number"
-            row = f"SELECT number, collection, outcomes, rounds, text FROM agreements WHERE {by} = ?"
-            found = self._execute_sql(database, row, (agreement,)).fetchone()
-            if found is None:
+        if agreement not in rows:
+            column = "id" if isinstance(agreement, str) else "number"
+            query = f"SELECT number, collection, outcomes, rounds, text FROM agreements WHERE {column} = ?"
+            row = self._execute_sql(database, query, (agreement,)).fetchone()
+            if row is None:
                 raise DiscreetError(f"agreement {agreement} is not in the store; add it first")
-            places[agreement] = AgreementRow.from_columns(*found)
-        return places[agreement]
+            rows[agreement] = AgreementRow.from_columns(*row)
+        return rows[agreement]
 
     def add(self, agreement: Agreement, *, follows: str | None = None) -> None:
         """Keep an agreement; one that is there already is left unchanged, and must follow the same one."""
         outcomes = number_of_stored_counts(agreement)  # before the lock, since it may take long
         with self._writer.transaction(writes=True) as database:
             self._lock_until_transaction_ends(database, ADDING)
-            kept = dict(self._execute_sql(database, _FOLLOWED).fetchall())
-            if check_if_agreement_is_new(kept, agreement.id, follows):
+            predecessors = dict(self._execute_sql(database, _FOLLOWED).fetchall())
+            if check_if_agreement_is_new(predecessors, agreement.id, follows):
                 terms = (agreement.rounds, outcomes, agreement.text, agreement.family.weights_file_content)
                 self._execute_sql(database, _ADD, (agreement.id, follows, follows, *terms))
                 self._execute_sql(
@@ -314,23 +317,23 @@ class Store(ABC):
 
     def count_arrivals(self, agreement: str, round: int, arrivals: Sequence[Arrival], day: str) -> list[Verdict]:
         """Count arrivals, and return what became of each, in order; durable on return. A client may occur twice among them."""
-        places = self._writer.places
+        rows = self._writer.places
         with self._writer.transaction(writes=True) as database:
-            row = self._find_agreement_row(database, places, agreement)
+            row = self._find_agreement_row(database, rows, agreement)
             row.refuse_invalid_arrivals(round, arrivals)
             self._lock_until_transaction_ends(database, COUNTING, shared=True)
             closed = self._execute_sql(database, _CLOSED, (row.collection,)).fetchone() is not None
             verdicts = self._insert_arrivals(database, row.collection, round, arrivals, closed=closed)
-            new = outcomes_of_counted_arrivals(arrivals, verdicts)
-            if new:
+            new_outcomes = outcomes_of_counted_arrivals(arrivals, verdicts)
+            if new_outcomes:
                 pool = self._seal.decode_pool(self._read_pool_for_new_outcomes(database))
-                counted = add_to_pool_and_take_surplus(pool, (row.number, round), new)
+                surplus = add_to_pool_and_take_surplus(pool, (row.number, round), new_outcomes)
                 self._write_pool_for_new_outcomes(database, self._seal.encode_pool(pool))
-                for group, added in sorted(counted.items()):
-                    of_group = self._find_agreement_row(database, places, group[0])
-                    self._add_counts(database, group, of_group, of_group.increments_of_stored_counts(added))
-                self._add_day_count(database, (row.number, round), day, len(new))
-        self._request_erasure_if_few_samples(len(new))
+                for group, pairs in sorted(surplus.items()):
+                    group_row = self._find_agreement_row(database, rows, group[0])
+                    self._add_counts(database, group, group_row, group_row.increments_of_stored_counts(pairs))
+                self._add_day_count(database, (row.number, round), day, len(new_outcomes))
+        self._request_erasure_if_few_samples(len(new_outcomes))
         return verdicts
 
     def outcome_counts(self, agreement: str, round: int) -> NDArray[np.int64]:
@@ -344,41 +347,43 @@ class Store(ABC):
         """The number of samples of each day, in order."""
         with self._reader.transaction() as database:
             row = self._find_agreement_row(database, self._reader.places, agreement)
-            found: list[tuple[str, int]] = self._execute_sql(database, _BY_DAY, (row.number, round)).fetchall()
-        return found
+            counts: list[tuple[str, int]] = self._execute_sql(database, _BY_DAY, (row.number, round)).fetchall()
+        return counts
 
     def enrol_token_digests(self, tokens: Iterable[bytes], gateways: Iterable[bytes]) -> int:
         """Add digests of tokens, of clients and of gateways, and return how many are new. From then on the store is enrolled."""
-        clients, speakers = sorted(set(tokens)), sorted(set(gateways))
+        client_digests, gateway_digests = sorted(set(tokens)), sorted(set(gateways))
         with self._transaction_without_samples() as database:
             self._lock_until_transaction_ends(database, ADDING)
-            new = self._insert_missing_rows(database, "tokens", [clients, [0] * len(clients)])
-            ids = [secrets.token_hex(16) for _ in speakers]
-            new += self._insert_missing_rows(database, "gateways", [speakers, ids, [0] * len(speakers)])
+            new_count = self._insert_missing_rows(database, "tokens", [client_digests, [0] * len(client_digests)])
+            ids = [secrets.token_hex(16) for _ in gateway_digests]
+            new_count += self._insert_missing_rows(
+                database, "gateways", [gateway_digests, ids, [0] * len(gateway_digests)]
+            )
             self._refuse_client_tokens_shared_with_gateways(database)
-        return new
+        return new_count
 
     def revoke_token_digests(self, digests: Iterable[bytes]) -> int:
         """Revoke these tokens, and return how many there were."""
-        found = 0
+        count = 0
         with self._transaction_without_samples() as database:
             for digest in digests:
                 for table in ("tokens", "gateways"):
-                    revoked = f"UPDATE {table} SET revoked = 1 WHERE digest = ? AND revoked = 0"
-                    found += self._execute_sql(database, revoked, (digest,)).rowcount
-        return found
+                    statement = f"UPDATE {table} SET revoked = 1 WHERE digest = ? AND revoked = 0"
+                    count += self._execute_sql(database, statement, (digest,)).rowcount
+        return count
 
     def replace_gateway_tokens(self, pairs: Sequence[tuple[bytes, bytes]]) -> None:
         """Replace gateways' tokens (old, new); each gateway keeps its id and its clients."""
         with self._transaction_without_samples() as database:
             self._lock_until_transaction_ends(database, ADDING)
-            for number, (old, new) in enumerate(pairs, start=1):
-                row = "SELECT id FROM gateways WHERE digest = ? AND revoked = 0"
-                found = self._execute_sql(database, row, (old,)).fetchone()
-                if found is None:
+            for number, (old_token, new_token) in enumerate(pairs, start=1):
+                query = "SELECT id FROM gateways WHERE digest = ? AND revoked = 0"
+                row = self._execute_sql(database, query, (old_token,)).fetchone()
+                if row is None:
                     raise DiscreetError(f"token {number} is not one of a gateway of this store; nothing was replaced")
-                self._execute_sql(database, "UPDATE gateways SET revoked = 1 WHERE digest = ?", (old,))
-                if not self._insert_missing_rows(database, "gateways", [[new], [found[0]], [0]]):
+                self._execute_sql(database, "UPDATE gateways SET revoked = 1 WHERE digest = ?", (old_token,))
+                if not self._insert_missing_rows(database, "gateways", [[new_token], [row[0]], [0]]):
                     raise DiscreetError(f"new token {number} is in the store already; nothing was replaced")
             self._refuse_client_tokens_shared_with_gateways(database)
 
@@ -386,9 +391,9 @@ class Store(ABC):
         """The current enrolment."""
         with self._reader.transaction() as database:
             rows = self._execute_sql(database, "SELECT digest, id, revoked FROM gateways").fetchall()
-            (some,) = self._execute_sql(database, "SELECT EXISTS (SELECT 1 FROM tokens)").fetchone()
+            (has_tokens,) = self._execute_sql(database, "SELECT EXISTS (SELECT 1 FROM tokens)").fetchone()
         return Enrolment(
-            bool(some or rows), {bytes(digest): str(name) for digest, name, revoked in rows if not revoked}
+            bool(has_tokens or rows), {bytes(digest): str(name) for digest, name, revoked in rows if not revoked}
         )
 
     def unrevoked_client_tokens_among(self, digests: Sequence[bytes]) -> set[bytes]:
@@ -408,32 +413,34 @@ class Store(ABC):
         with self._transaction_without_samples() as database:
             self._lock_until_transaction_ends(database, COUNTING)
             self._execute_sql(database, _CLOSE, (day, agreement))
-            found = self._execute_sql(database, _CLOSED_ON, (agreement,)).fetchone()
-            if found is None:
+            row = self._execute_sql(database, _CLOSED_ON, (agreement,)).fetchone()
+            if row is None:
                 raise DiscreetError(f"agreement {agreement} is not in the store; add it first")
-        return str(found[0])
+        return str(row[0])
 
     def hide_estimates_below(self, least: int) -> None:
         """Hide the estimates of fewer samples than these, in every collection of the store."""
         check_count("least", least, least=0, most=MOST_DRAWS)
         with self._transaction_without_samples() as database:
+            self._lock_until_transaction_ends(database, ADDING)  # a collection added meanwhile inherits the old number
             self._execute_sql(database, _HIDE, (least,))
 
     def set_estimate_visibility(self, shown: str) -> None:
         """Show estimates always, after a person's own sample, or never, in every collection of the store."""
         check_choice("shown", shown, SHOWN)
         with self._transaction_without_samples() as database:
+            self._lock_until_transaction_ends(database, ADDING)
             self._execute_sql(database, _SHOW, (shown, secrets.token_hex(16)))
 
     def save_questions(self, agreement: str, questions: str) -> None:
         """Keep what people are asked under an agreement, in words; an error if somebody has answered other words."""
         with self._transaction_without_samples() as database:
             self._lock_until_transaction_ends(database, COUNTING)
-            found = self._execute_sql(database, _ASKED, (agreement,)).fetchone()
-            if found is not None and found[0] == questions:
+            row = self._execute_sql(database, _ASKED, (agreement,)).fetchone()
+            if row is not None and row[0] == questions:
                 return
-            (answered,) = self._execute_sql(database, _ANSWERED, (agreement,)).fetchone()
-            if answered:
+            (has_answers,) = self._execute_sql(database, _ANSWERED, (agreement,)).fetchone()
+            if has_answers:
                 raise DiscreetError(
                     f"agreement {agreement[:12]} has samples of people who read other words, and questions stay what they were; "
                     "collect under a new agreement"
@@ -448,9 +455,9 @@ class Store(ABC):
 
     def _refuse_client_tokens_shared_with_gateways(self, database: Any) -> None:
         """Raise an error for a client's token that is also a gateway's: its client could send samples for many."""
-        both = "SELECT count(*) FROM gateways JOIN tokens ON gateways.digest = tokens.digest"
-        (shared,) = self._execute_sql(database, both).fetchone()
-        refuse_nonzero_shared_tokens(shared)
+        query = "SELECT count(*) FROM gateways JOIN tokens ON gateways.digest = tokens.digest"
+        (count,) = self._execute_sql(database, query).fetchone()
+        refuse_nonzero_shared_tokens(count)
 
 
 def agreements_from_rows(rows: Iterable[Sequence[Any]]) -> list[StoredAgreement]:
@@ -459,7 +466,7 @@ def agreements_from_rows(rows: Iterable[Sequence[Any]]) -> list[StoredAgreement]
 
     A text whose id is not that of its row is damaged.
     """
-    found = []
+    agreements = []
     for collection, follows, text, weights, identity, apart, *signed, closed, least, shown, ticket, questions in rows:
         agreement = Agreement.from_json(text)
         if weights is not None:
@@ -467,10 +474,10 @@ def agreements_from_rows(rows: Iterable[Sequence[Any]]) -> list[StoredAgreement]
         if agreement.id != identity:
             raise StoreError(f"agreement {identity} in the store is damaged; restore the store from a copy")
         signature = _signature_from_columns(*signed)
-        own = "" if ticket is None else text_digest("discreet ticket", ticket, collection).hex()
-        about = (closed, least or 0, shown or ALWAYS, questions, own)
-        found.append(StoredAgreement(agreement, collection, follows, bool(apart), signature, *about))
-    return found
+        collection_ticket = "" if ticket is None else text_digest("discreet ticket", ticket, collection).hex()
+        settings = (closed, least or 0, shown or ALWAYS, questions, collection_ticket)
+        agreements.append(StoredAgreement(agreement, collection, follows, bool(apart), signature, *settings))
+    return agreements
 
 
 def _signature_from_columns(key: str | None, signature: str, addresses: str) -> StatementSignature | None:
@@ -478,24 +485,26 @@ def _signature_from_columns(key: str | None, signature: str, addresses: str) -> 
     if key is None:
         return None
     try:
-        found = signature_from_json_or_none({"key": key, "signature": signature, "addresses": json.loads(addresses)})
+        checked_signature = signature_from_json_or_none(
+            {"key": key, "signature": signature, "addresses": json.loads(addresses)}
+        )
     except ValueError:
-        found = None
-    if found is None:
+        checked_signature = None
+    if checked_signature is None:
         raise StoreError("a signature in the store is damaged; restore the store from a copy")
-    return found
+    return checked_signature
 
 
-def check_if_agreement_is_new(kept: Mapping[str, str | None], agreement: str, follows: str | None) -> bool:
-    """Whether the agreement is new among the kept ones, {id: which it follows}; an error if it contradicts them."""
-    if agreement in kept:
-        if kept[agreement] != follows:
+def check_if_agreement_is_new(predecessors: Mapping[str, str | None], agreement: str, follows: str | None) -> bool:
+    """Whether the agreement is new in a store with these, {id: id it follows}; an error if it contradicts them."""
+    if agreement in predecessors:
+        if predecessors[agreement] != follows:
             raise DiscreetError(
-                f"agreement {agreement} is in the store already, and follows {kept[agreement] or 'none'}, not {follows or 'none'}; "
+                f"agreement {agreement} is in the store already, and follows {predecessors[agreement] or 'none'}, not {follows or 'none'}; "
                 "whose samples are counted together cannot be changed"
             )
         return False
-    if follows is not None and follows not in kept:
+    if follows is not None and follows not in predecessors:
         raise DiscreetError(
             f"agreement {follows}, which is to be followed, is not in the store; collect under it first"
         )
@@ -504,21 +513,21 @@ def check_if_agreement_is_new(kept: Mapping[str, str | None], agreement: str, fo
 
 def unique_id_with_prefix_or_none(agreements: Iterable[str], prefix: str) -> str | None:
     """The only id with this prefix; None if none or several have it, or if it is too short."""
-    found = [each for each in agreements if each.startswith(prefix)]
-    return found[0] if len(found) == 1 and len(prefix) >= LEAST_PREFIX else None
+    matches = [identity for identity in agreements if identity.startswith(prefix)]
+    return matches[0] if len(matches) == 1 and len(prefix) >= LEAST_PREFIX else None
 
 
-def find_agreement_by_prefix(kept: Sequence[StoredAgreement], prefix: str | None) -> StoredAgreement:
+def find_agreement_by_prefix(agreements: Sequence[StoredAgreement], prefix: str | None) -> StoredAgreement:
     """The agreement with that id or unique prefix of it; by default the newest."""
-    if not kept:
+    if not agreements:
         raise DiscreetError("the store holds no agreement yet; collect under one first")
     if prefix is None:
-        return kept[-1]
-    by_id = {each.agreement.id: each for each in kept}
-    found = unique_id_with_prefix_or_none(by_id, prefix) if isinstance(prefix, str) else None
-    if found is None:
-        shown = ", ".join(each[:LEAST_PREFIX] for each in by_id)
+        return agreements[-1]
+    by_id = {stored_agreement.agreement.id: stored_agreement for stored_agreement in agreements}
+    agreement_id = unique_id_with_prefix_or_none(by_id, prefix) if isinstance(prefix, str) else None
+    if agreement_id is None:
+        prefixes = ", ".join(identity[:LEAST_PREFIX] for identity in by_id)
         raise DiscreetError(
-            f"agreement = {prefix!r} is not the id of one in the store, nor {LEAST_PREFIX} or more of its first digits; there are {shown}"
+            f"agreement = {prefix!r} is not the id of one in the store, nor {LEAST_PREFIX} or more of its first digits; there are {prefixes}"
         )
-    return by_id[found]
+    return by_id[agreement_id]
