@@ -19,7 +19,7 @@ from discreet._base.kernels import processor_count
 from discreet.research import _boosted as networks, _boosted_compiled as compiled, _boosted_tensors as tensors
 from discreet.research._boosted import PRESETS, BoostedSampler, Training
 from discreet.research.experiments import run_experiment as run_experiment
-from discreet.research.experiments._paper_figures import RandomMixtures, draw_random_clients, mixture_family
+from discreet.research.experiments._paper_figures import MixtureExperiment, draw_random_clients, mixture_family
 
 EPSILON, SEED = 1.0, 3
 UNITS = 500  # clients times budgets in Figure 4
@@ -103,7 +103,7 @@ def _cpu_seconds(way: Callable[[], Any]) -> float:
 
 def on_a_gpu(device: str, out: Path, clients: int) -> None:
     """Figure 4 in full: every client of every budget in one batched training for each preset."""
-    experiment = replace(RandomMixtures(), device=device, clients=clients)
+    experiment = replace(MixtureExperiment(), device=device, clients=clients)
     for presets in (("published",), ("published", "corrected")):
         start = time.perf_counter()
         chosen = replace(experiment, presets=presets)

@@ -25,12 +25,12 @@ from scipy import stats
 import discreet as dc
 from discreet.research._reports import _follow_up as published_follow_up, _paper as published
 from discreet.research.experiments import run_experiment
-from discreet.research.experiments._follow_up import LocalFinite, LocalMixtures
+from discreet.research.experiments._follow_up import LocalFiniteExperiment, LocalMixtureExperiment
 from discreet.research.experiments._paper_figures import (
     DELTA,
-    GaussianRing,
     MixtureClient,
-    RandomMixtures,
+    MixtureExperiment,
+    RingExperiment,
     draw_random_clients,
     gaussian_ring,
     mixture_family,
@@ -112,7 +112,7 @@ def test_paper_figure_1_scale_of_the_gaussian_ring() -> None:
 
 def test_paper_figure_1_settings() -> None:
     """Figure 1, Appendix F.3: three modes, variance 0.5, epsilon 0.5, tolerance 1e-5."""
-    planned = GaussianRing()
+    planned = RingExperiment()
     assert (planned.epsilon, planned.modes, planned.variance, planned.delta) == (0.5, 3, 0.5, 1e-5)
     angles = 2.0 * math.pi * np.arange(1, 4) / 3.0
     centres = np.stack([np.cos(angles), np.sin(angles)], axis=1)
@@ -168,7 +168,7 @@ def test_paper_appendix_f2_constants_of_the_interval() -> None:
 
 def test_paper_figure_4_settings() -> None:
     """Section 5.2, Appendices F.2 and H: 100 clients, at most 10 components, k0 = 2, tolerance 1e-5, five budgets with seeds 1 to 5."""
-    planned = RandomMixtures()
+    planned = MixtureExperiment()
     assert (planned.clients, planned.most, planned.mean_extra, planned.delta) == (100, 10, 2.0, 1e-5)
     assert dict(zip(planned.epsilons, planned.seeds, strict=True)) == {0.1: 1, 0.5: 2, 1.0: 3, 2.0: 4, 5.0: 5}
 
@@ -230,7 +230,7 @@ def test_paper_figure_4_clients_with_the_smaller_kl() -> None:
 
 @pytest.fixture(scope="module")
 def proposed() -> Sequence[MixtureClient]:
-    planned = RandomMixtures(clients=100, epsilons=tuple(SEEDS), seeds=tuple(SEEDS.values()), presets=())
+    planned = MixtureExperiment(clients=100, epsilons=tuple(SEEDS), seeds=tuple(SEEDS.values()), presets=())
     return run_experiment(planned, Path(tempfile.mkdtemp())).rows
 
 
@@ -260,7 +260,9 @@ def test_paper_figure_4_outermost_budgets(epsilon: float) -> None:
 
     Forty clients of ours beside a hundred of theirs: Fisher's exact test at 1 %, and means within three standard errors.
     """
-    planned = RandomMixtures(clients=40, epsilons=(epsilon,), seeds=(int(max(1.0, epsilon)),), presets=("published",))
+    planned = MixtureExperiment(
+        clients=40, epsilons=(epsilon,), seeds=(int(max(1.0, epsilon)),), presets=("published",)
+    )
     rows = run_experiment(planned, Path(tempfile.mkdtemp())).rows
     costs = {name: np.array([row.laws[name].costs["kl"] for row in rows]) for name in ("proposed", "boosted")}
     better, cited = int((costs["proposed"] < costs["boosted"]).sum()), published.BETTER_IN_KL[epsilon]
@@ -288,7 +290,7 @@ LAPLACE = {  # largest of a hundred clients
 @pytest.mark.parametrize("kind", ["pure", "gaussian"], ids=["figure_3", "figure_7"])
 def test_follow_up_figures_3_and_7_ten_outcomes(kind: str) -> None:
     """Follow-up, Figure 3 (epsilon = 1) and Figure 7 (nu = 1), k = 10, gamma = k/2 - 1: six minimax values each."""
-    [row] = next(replace(LocalFinite(), clients=8).compute_records_in_batches([f"10/{kind}/1"]))
+    [row] = next(replace(LocalFiniteExperiment(), clients=8).compute_records_in_batches([f"10/{kind}/1"]))
     for name in ("global", "local"):
         found = row.classes[name]
         assert found.tight
@@ -305,7 +307,7 @@ def test_follow_up_figures_3_and_7_ten_outcomes(kind: str) -> None:
 )
 def test_follow_up_figures_4_and_10_laplace_mixtures(kind: str) -> None:
     """Follow-up, Figure 4 (epsilon = 1) and Figure 10 (nu = 1): the largest of 100 Laplace mixtures on the line, seed 3, gamma = 3."""
-    [row] = next(LocalMixtures().compute_records_in_batches([f"laplace/{kind}/1"]))
+    [row] = next(LocalMixtureExperiment().compute_records_in_batches([f"laplace/{kind}/1"]))
     cases = {key: digits for key, digits in LAPLACE.items() if key[0] == kind}
     for (_, name, mechanism), all_digits in cases.items():
         for f, digits in zip(DIVERGENCES, all_digits, strict=False):

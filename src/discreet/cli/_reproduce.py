@@ -180,7 +180,7 @@ def reproduce_paper_figures(
     )
     with Progress(*columns, console=Terminal(stderr=True), transient=True) as bars:
         for one in planned:
-            task = bars.add_task(one.name, total=len(one.unit_names))
+            task = bars.add_task(one.name, total=len(one.work_unit_names))
             runs[one.name] = run_experiment(
                 one,
                 out / "records",

@@ -179,14 +179,14 @@ def draw_initial_parameters(dim: int, width: int, rng: np.random.Generator) -> S
 
 def network_layers(row: NDArray[np.floating], dim: int, width: int) -> list[tuple[Floats, Floats]]:
     """(weights, bias) of each layer of one network, in float64."""
-    found, at = [], 0
+    layers, offset = [], 0
     flat = row.astype(np.float64)
     for rows, columns in layer_shapes(dim, width):
-        weights = flat[at : at + rows * columns].reshape(rows, columns)
-        at += rows * columns
-        found.append((weights, flat[at : at + rows]))
-        at += rows
-    return found
+        weights = flat[offset : offset + rows * columns].reshape(rows, columns)
+        offset += rows * columns
+        layers.append((weights, flat[offset : offset + rows]))
+        offset += rows
+    return layers
 
 
 def logits(row: NDArray[np.floating], x: Floats, width: int) -> Floats:
@@ -254,21 +254,30 @@ class Learner:
     def _train_client_networks(self, kernels: ModuleType, p: LogDensity, weights: Floats, seed: Seed) -> Singles:
         training, preset, dim = self.training, self.preset, len(self.low)
         rng = np.random.default_rng(seed)
-        found = np.empty((training.rounds, parameter_count(dim, training.width)), np.float32)
+        networks = np.empty((training.rounds, parameter_count(dim, training.width)), np.float32)
         for t in range(training.rounds):
-            held = self._draw_points_of_client(p, rng)
+            client_points = self._draw_points_of_client(p, rng)
             if training.sampling == "exact":
-                own = self._draw_boosted_points_by_inversion(found[:t], weights, rng.random(training.samples))
+                boosted_points = self._draw_boosted_points_by_inversion(
+                    networks[:t], weights, rng.random(training.samples)
+                )
             else:
-                own = kernels.walk_chains(
-                    found[:t], weights[:t], training.width, preset.clipped, preset.high, self.low, self.high,
+                boosted_points = kernels.walk_chains(
+                    networks[:t], weights[:t], training.width, preset.clipped, preset.high, self.low, self.high,
                     training.samples, training.burn_in + 1, rng,
                 )  # fmt: skip
-            found[t] = draw_initial_parameters(dim, training.width, rng)
+            networks[t] = draw_initial_parameters(dim, training.width, rng)
             kernels.train_client_network_in_place(
-                found[t], held, own, training.width, training.epochs, training.batch, training.rate, training.momentum
+                networks[t],
+                client_points,
+                boosted_points,
+                training.width,
+                training.epochs,
+                training.batch,
+                training.rate,
+                training.momentum,
             )
-        return found
+        return networks
 
     def _train_networks_on_device(
         self, clients: Sequence[LogDensity], weights: Floats, seeds: Sequence[Seed]
@@ -277,33 +286,35 @@ class Learner:
 
         training, dim = self.training, len(self.low)
         rngs = [np.random.default_rng(seed) for seed in seeds]
-        found = np.empty((len(clients), training.rounds, parameter_count(dim, training.width)), np.float32)
+        networks = np.empty((len(clients), training.rounds, parameter_count(dim, training.width)), np.float32)
         for t in range(training.rounds):
-            held = np.stack([self._draw_points_of_client(p, rng) for p, rng in zip(clients, rngs, strict=True)])
-            so_far = found[:, :t]
+            client_points = np.stack(
+                [self._draw_points_of_client(p, rng) for p, rng in zip(clients, rngs, strict=True)]
+            )
+            earlier_networks = networks[:, :t]
             if training.sampling == "exact":
                 uniform = [rng.random(training.samples) for rng in rngs]
-                rows = zip(so_far, weights, uniform, strict=True)
-                own = np.stack([self._draw_boosted_points_by_inversion(*row) for row in rows])
+                rows = zip(earlier_networks, weights, uniform, strict=True)
+                boosted_points = np.stack([self._draw_boosted_points_by_inversion(*row) for row in rows])
             else:
                 seed = int(rngs[0].integers(2**62))
-                own = tensors.draw_points_by_metropolis(
-                    so_far, weights[:, :t], self.low, self.high, training, self.preset, seed, self.device
+                boosted_points = tensors.draw_points_by_metropolis(
+                    earlier_networks, weights[:, :t], self.low, self.high, training, self.preset, seed, self.device
                 )
             fresh = np.stack([draw_initial_parameters(dim, training.width, rng) for rng in rngs])
-            found[:, t] = tensors.train_networks(fresh, held, own, training, self.device)
-        return found
+            networks[:, t] = tensors.train_networks(fresh, client_points, boosted_points, training, self.device)
+        return networks
 
     def _draw_points_of_client(self, p: LogDensity, rng: np.random.Generator) -> Singles:
         """Points (dim, samples) of P inside the box."""
         assert isinstance(p, Drawable)
-        kept, missing = [], self.training.samples
+        batches, missing = [], self.training.samples
         for _ in range(_TRIES):
             x = p.draw(missing, rng)
-            kept.append(x[np.all((x >= self.low) & (x <= self.high), axis=1)])
-            missing -= len(kept[-1])
+            batches.append(x[np.all((x >= self.low) & (x <= self.high), axis=1)])
+            missing -= len(batches[-1])
             if not missing:
-                return np.ascontiguousarray(np.concatenate(kept).T, dtype=np.float32)
+                return np.ascontiguousarray(np.concatenate(batches).T, dtype=np.float32)
         raise DiscreetError("p has almost no mass inside the family's box; widen the box")
 
     def _draw_boosted_points_by_inversion(self, networks: Singles, weights: Floats, uniform: Floats) -> Singles:
@@ -364,6 +375,11 @@ class BoostedLaw:
         masses = self.nodes.masses.ravel()
         return np.asarray(np.log((np.exp(self._density_exponents_at_nodes) * masses).sum(axis=1) / masses.sum()))
 
+    @property
+    def _log_relative_at_nodes(self) -> Floats:
+        """(n, nodes) of log q/q_0."""
+        return self._density_exponents_at_nodes - self._log_normalisers[:, None]
+
     def _density_exponents_at(self, x: Floats) -> Floats:
         rows = zip(self.networks, self.weights, strict=True)
         return np.stack(
@@ -373,9 +389,9 @@ class BoostedLaw:
     def log_relative(self, x: ArrayLike) -> Floats:
         """log q/q_0 at points (n,) in one dimension or (n, dim)."""
         points = as_points(x, self.reference.dim)
-        found = self._density_exponents_at(points) - self._log_normalisers[:, None]
+        log_ratios = self._density_exponents_at(points) - self._log_normalisers[:, None]
         shape = shape_of_point_values(x, self.reference.dim)
-        return found.reshape((len(found), *shape)) if self.many else found.reshape(shape)
+        return log_ratios.reshape((len(log_ratios), *shape)) if self.many else log_ratios.reshape(shape)
 
     def pdf(self, x: ArrayLike) -> Floats:
         """The density q at points (n,) in one dimension or (n, dim); normalised by quadrature."""
@@ -386,15 +402,13 @@ class BoostedLaw:
         """The largest |log q/q_0| on the nodes: the budget that each distribution spends at least (a ball of radius epsilon/2 allows
         epsilon/2).
         """
-        return self._scalar_if_one_client(
-            np.abs(self._density_exponents_at_nodes - self._log_normalisers[:, None]).max(axis=1)
-        )
+        return self._scalar_if_one_client(np.abs(self._log_relative_at_nodes).max(axis=1))
 
     @property
     def largest_pairwise_log_ratio(self) -> float:
         """The largest |log q/q'| on the nodes between any two of these clients' output distributions."""
-        found = self._density_exponents_at_nodes - self._log_normalisers[:, None]
-        return float((found.max(axis=0) - found.min(axis=0)).max())
+        log_ratios = self._log_relative_at_nodes
+        return float((log_ratios.max(axis=0) - log_ratios.min(axis=0)).max())
 
     def divergence(self, name: str | FDivergence) -> float | Floats:
         """D_f(P||Q) by quadrature, P restricted to the box; warns of a client whose mass the nodes miss."""
@@ -476,11 +490,13 @@ class BoostedSampler:
     def output(self, p: Any, *, seeds: Sequence[Seed] | None = None) -> BoostedLaw:
         """The learnt distribution of a client, or of each of a list. `seeds` fix the training of each; by default 0, 1, ..."""
         clients = as_client_densities(p, self.family)
-        chosen: Sequence[Seed] = range(len(clients)) if seeds is None else seeds
-        if len(chosen) != len(clients):
-            raise DiscreetError(f"seeds has {len(chosen)} entries for {len(clients)} clients; give one for each")
+        client_seeds: Sequence[Seed] = range(len(clients)) if seeds is None else seeds
+        if len(client_seeds) != len(clients):
+            raise DiscreetError(f"seeds has {len(client_seeds)} entries for {len(clients)} clients; give one for each")
         weights = np.tile(self.weights, (len(clients), 1))
-        return self.law(clients, self.learner.train_networks(clients, weights, chosen), many=is_list_of_clients(p))
+        return self.law(
+            clients, self.learner.train_networks(clients, weights, client_seeds), many=is_list_of_clients(p)
+        )
 
     def law(self, clients: Sequence[LogDensity], networks: Singles, *, many: bool = True) -> BoostedLaw:
         """The distributions of given networks (n, rounds, parameters)."""

@@ -53,8 +53,8 @@ def _apply_layer(weights: Any, bias: Any, below: Any, out: Any) -> None:
         row = out[i]
         for s in range(_BLOCK):
             row[s] = bias[i]
-        whole = columns - columns % 5
-        for j in range(0, whole, 5):
+        unrolled = columns - columns % 5
+        for j in range(0, unrolled, 5):
             w0, w1, w2, w3, w4 = (
                 weights[i, j],
                 weights[i, j + 1],
@@ -65,7 +65,7 @@ def _apply_layer(weights: Any, bias: Any, below: Any, out: Any) -> None:
             x0, x1, x2, x3, x4 = below[j], below[j + 1], below[j + 2], below[j + 3], below[j + 4]
             for s in range(_BLOCK):
                 row[s] += w0 * x0[s] + w1 * x1[s] + w2 * x2[s] + w3 * x3[s] + w4 * x4[s]
-        for j in range(whole, columns):
+        for j in range(unrolled, columns):
             w0, x0 = weights[i, j], below[j]
             for s in range(_BLOCK):
                 row[s] += w0 * x0[s]
@@ -83,7 +83,7 @@ def _apply_tanh(values: Any) -> None:
 def _add_gradients(delta: Any, below: Any, weights: Any, bias: Any) -> None:
     """weights += delta below^T and bias += the sums of delta, over a block of points."""
     columns = below.shape[0]
-    whole = columns - columns % 5
+    unrolled = columns - columns % 5
     zero = np.float32(0.0)
     for i in range(delta.shape[0]):
         row = delta[i]
@@ -91,7 +91,7 @@ def _add_gradients(delta: Any, below: Any, weights: Any, bias: Any) -> None:
         for s in range(_BLOCK):
             total += row[s]
         bias[i] += total
-        for j in range(0, whole, 5):
+        for j in range(0, unrolled, 5):
             x0, x1, x2, x3, x4 = below[j], below[j + 1], below[j + 2], below[j + 3], below[j + 4]
             t0, t1, t2, t3, t4 = zero, zero, zero, zero, zero
             for s in range(_BLOCK):
@@ -105,7 +105,7 @@ def _add_gradients(delta: Any, below: Any, weights: Any, bias: Any) -> None:
             weights[i, j + 2] += t2
             weights[i, j + 3] += t3
             weights[i, j + 4] += t4
-        for j in range(whole, columns):
+        for j in range(unrolled, columns):
             x0, t0 = below[j], zero
             for s in range(_BLOCK):
                 t0 += row[s] * x0[s]
@@ -113,9 +113,9 @@ def _add_gradients(delta: Any, below: Any, weights: Any, bias: Any) -> None:
 
 
 @kernel(fastmath=_FAST, error_model="numpy", nogil=True, boundscheck=False)
-def _backpropagate_error(weights: Any, delta: Any, values: Any, nothing: Any, out: Any) -> None:
+def _backpropagate_error(weights: Any, delta: Any, values: Any, zero_bias: Any, out: Any) -> None:
     """out = (weights^T delta)(1 - values^2): the error signal one layer down. `weights` comes transposed."""
-    _apply_layer(weights, nothing, delta, out)
+    _apply_layer(weights, zero_bias, delta, out)
     for i in range(values.shape[0]):
         row, value = out[i], values[i]
         for s in range(_BLOCK):
@@ -124,23 +124,23 @@ def _backpropagate_error(weights: Any, delta: Any, values: Any, nothing: Any, ou
 
 @kernel(fastmath=_FAST, error_model="numpy", nogil=True)
 def _layer_views(flat: Any, dim: int, width: int) -> Any:
-    """(weights, bias) of the four layers inside one row of parameters, in the order of `networks.sizes`."""
-    at = 0
-    w1 = flat[at : at + width * dim].reshape(width, dim)
-    at += width * dim
-    b1 = flat[at : at + width]
-    at += width
-    w2 = flat[at : at + width * width].reshape(width, width)
-    at += width * width
-    b2 = flat[at : at + width]
-    at += width
-    w3 = flat[at : at + width * width].reshape(width, width)
-    at += width * width
-    b3 = flat[at : at + width]
-    at += width
-    w4 = flat[at : at + width].reshape(1, width)
-    at += width
-    return w1, b1, w2, b2, w3, b3, w4, flat[at : at + 1]
+    """(weights, bias) of the four layers inside one row of parameters, in the order of `layer_shapes`."""
+    offset = 0
+    w1 = flat[offset : offset + width * dim].reshape(width, dim)
+    offset += width * dim
+    b1 = flat[offset : offset + width]
+    offset += width
+    w2 = flat[offset : offset + width * width].reshape(width, width)
+    offset += width * width
+    b2 = flat[offset : offset + width]
+    offset += width
+    w3 = flat[offset : offset + width * width].reshape(width, width)
+    offset += width * width
+    b3 = flat[offset : offset + width]
+    offset += width
+    w4 = flat[offset : offset + width].reshape(1, width)
+    offset += width
+    return w1, b1, w2, b2, w3, b3, w4, flat[offset : offset + 1]
 
 
 @kernel(fastmath=_FAST, error_model="numpy", nogil=True, boundscheck=False)
@@ -160,7 +160,7 @@ def train_client_network_in_place(
     e1, e2, e3 = np.empty(shape, np.float32), np.empty(shape, np.float32), np.empty(shape, np.float32)
     x = np.zeros((dim, _BLOCK), np.float32)
     logit, e4 = np.empty((1, _BLOCK), np.float32), np.empty((1, _BLOCK), np.float32)
-    nothing = np.zeros(width, np.float32)
+    zero_bias = np.zeros(width, np.float32)
     half = np.float32(0.5)
     share = np.float32(1.0 / (2 * batch))
     speed, keep = np.float32(rate), np.float32(momentum)
@@ -171,9 +171,9 @@ def train_client_network_in_place(
             for label in range(2):
                 points = p if label else q
                 for start in range(first, first + batch, _BLOCK):
-                    held = min(_BLOCK, first + batch - start)
+                    filled = min(_BLOCK, first + batch - start)
                     for axis in range(dim):
-                        x[axis, :held] = points[axis, start : start + held]
+                        x[axis, :filled] = points[axis, start : start + filled]
                     _apply_layer(w1, b1, x, h1)
                     _apply_tanh(h1)
                     _apply_layer(w2, b2, h1, h2)
@@ -184,13 +184,13 @@ def train_client_network_in_place(
                     target = np.float32(label)
                     for s in range(_BLOCK):  # sigmoid(z) = (1 + tanh(z/2))/2
                         e4[0, s] = (half + half * _tanh(half * logit[0, s]) - target) * share
-                    e4[0, held:] = np.float32(0.0)
+                    e4[0, filled:] = np.float32(0.0)
                     _add_gradients(e4, h3, g4, c4)
-                    _backpropagate_error(back4, e4, h3, nothing, e3)
+                    _backpropagate_error(back4, e4, h3, zero_bias, e3)
                     _add_gradients(e3, h2, g3, c3)
-                    _backpropagate_error(back3, e3, h2, nothing, e2)
+                    _backpropagate_error(back3, e3, h2, zero_bias, e2)
                     _add_gradients(e2, h1, g2, c2)
-                    _backpropagate_error(back2, e2, h1, nothing, e1)
+                    _backpropagate_error(back2, e2, h1, zero_bias, e1)
                     _add_gradients(e1, x, g1, c1)
             for k in range(parameters.size):
                 velocity[k] = keep * velocity[k] + gradient[k]
@@ -204,20 +204,20 @@ def logits(parameters: Any, x: Any, width: int) -> Any:
     w1, b1, w2, b2, w3, b3, w4, b4 = _layer_views(parameters, dim, width)
     shape = (width, _BLOCK)
     h1, h2, h3 = np.empty(shape, np.float32), np.empty(shape, np.float32), np.empty(shape, np.float32)
-    block, found = np.zeros((dim, _BLOCK), np.float32), np.empty((1, _BLOCK), np.float32)
+    block, block_logits = np.zeros((dim, _BLOCK), np.float32), np.empty((1, _BLOCK), np.float32)
     out = np.empty(count, np.float32)
     for start in range(0, count, _BLOCK):
-        held = min(_BLOCK, count - start)
+        filled = min(_BLOCK, count - start)
         for axis in range(dim):
-            block[axis, :held] = x[axis, start : start + held]
+            block[axis, :filled] = x[axis, start : start + filled]
         _apply_layer(w1, b1, block, h1)
         _apply_tanh(h1)
         _apply_layer(w2, b2, h1, h2)
         _apply_tanh(h2)
         _apply_layer(w3, b3, h2, h3)
         _apply_tanh(h3)
-        _apply_layer(w4, b4, h3, found)
-        out[start : start + held] = found[0, :held]
+        _apply_layer(w4, b4, h3, block_logits)
+        out[start : start + filled] = block_logits[0, :filled]
     return out
 
 
@@ -252,47 +252,47 @@ def walk_chains(
     The target is exp(-|x|^2/2 + boost(x)) on the box. In one dimension the boost is read off a table.
     """
     dim = low.size
-    tabled = dim == 1
+    has_table = dim == 1
     low, high = np.maximum(low, -_REACH), np.minimum(high, _REACH)
     table = np.empty(0)
-    if tabled:
+    if has_table:
         nodes = np.empty((1, _TABLE + 1), np.float32)
         for k in range(_TABLE + 1):
             nodes[0, k] = low[0] + (high[0] - low[0]) * k / _TABLE
         table = _boost_exponents_at_points(networks, weights, nodes, width, clipped, bound)
         density = _TABLE / (high[0] - low[0])
     x, y = np.zeros((dim, count)), np.empty((dim, count))
-    height, fresh = np.empty(count), np.empty(count)
-    if not tabled:
+    height, new_height = np.empty(count), np.empty(count)
+    if not has_table:
         height[:] = _boost_exponents_at_points(networks, weights, x.astype(np.float32), width, clipped, bound)
-    for chain in range(count if tabled else 0):
-        at, here = 0.0, _interpolate_table(table, (0.0 - low[0]) * density)
+    for chain in range(count if has_table else 0):
+        position, boost = 0.0, _interpolate_table(table, (0.0 - low[0]) * density)
         for _ in range(steps):
-            there = at + rng.standard_normal()
-            if low[0] <= there <= high[0]:
-                level = _interpolate_table(table, (there - low[0]) * density) - 0.5 * there * there
-                gain = level - (here - 0.5 * at * at)
+            proposal = position + rng.standard_normal()
+            if low[0] <= proposal <= high[0]:
+                level = _interpolate_table(table, (proposal - low[0]) * density) - 0.5 * proposal * proposal
+                gain = level - (boost - 0.5 * position * position)
                 if gain >= 0.0 or rng.random() < math.exp(gain):
-                    at, here = there, level + 0.5 * there * there
-        x[0, chain] = at
-    for _ in range(0 if tabled else steps):
+                    position, boost = proposal, level + 0.5 * proposal * proposal
+        x[0, chain] = position
+    for _ in range(0 if has_table else steps):
         for axis in range(dim):
             for chain in range(count):
                 y[axis, chain] = x[axis, chain] + rng.standard_normal()
-        fresh[:] = _boost_exponents_at_points(networks, weights, y.astype(np.float32), width, clipped, bound)
+        new_height[:] = _boost_exponents_at_points(networks, weights, y.astype(np.float32), width, clipped, bound)
         for chain in range(count):
-            gain, inside = fresh[chain] - height[chain], True
+            gain, inside = new_height[chain] - height[chain], True
             for axis in range(dim):
                 inside &= low[axis] <= y[axis, chain] <= high[axis]
                 gain += 0.5 * (x[axis, chain] * x[axis, chain] - y[axis, chain] * y[axis, chain])
             if inside and (gain >= 0.0 or rng.random() < math.exp(gain)):
-                height[chain] = fresh[chain]
+                height[chain] = new_height[chain]
                 for axis in range(dim):
                     x[axis, chain] = y[axis, chain]
     return x.astype(np.float32)
 
 
 @numba.njit(inline="always")
-def _interpolate_table(table: Any, place: float) -> float:
-    k = min(int(place), _TABLE - 1)
-    return float(table[k] + (place - k) * (table[k + 1] - table[k]))
+def _interpolate_table(table: Any, position: float) -> float:
+    k = min(int(position), _TABLE - 1)
+    return float(table[k] + (position - k) * (table[k + 1] - table[k]))

@@ -29,14 +29,14 @@ def require_torch_device(name: str) -> Any:
 
 def layer_views(flat: Any, dim: int, width: int) -> Layers:
     """(weights (n, rows, columns), bias (n, rows, 1)) of each layer inside (n, parameters)."""
-    found: Layers = []
-    at = 0
+    layers: Layers = []
+    offset = 0
     for rows, columns in layer_shapes(dim, width):
-        weights = flat[:, at : at + rows * columns].view(-1, rows, columns)
-        at += rows * columns
-        found.append((weights, flat[:, at : at + rows].view(-1, rows, 1)))
-        at += rows
-    return found
+        weights = flat[:, offset : offset + rows * columns].view(-1, rows, columns)
+        offset += rows * columns
+        layers.append((weights, flat[:, offset : offset + rows].view(-1, rows, 1)))
+        offset += rows
+    return layers
 
 
 def logits(network: Layers, x: Any) -> Any:
@@ -50,21 +50,23 @@ def logits(network: Layers, x: Any) -> Any:
 
 def train_networks(parameters: Singles, p: Singles, q: Singles, training: Training, device: str) -> Singles:
     """Networks (n, parameters) trained to distinguish points p (n, dim, samples) from q: cross-entropy, SGD with Nesterov momentum."""
-    place = require_torch_device(device)
+    torch_device = require_torch_device(device)
     dim, batch = p.shape[1], training.batch
-    flat = torch.tensor(parameters, device=place, requires_grad=True)
+    flat = torch.tensor(parameters, device=torch_device, requires_grad=True)
     steps = torch.optim.SGD([flat], lr=training.rate, momentum=training.momentum, nesterov=True)
     batches = []
     for start in range(0, training.samples, batch):
-        both = np.concatenate([p[:, :, start : start + batch], q[:, :, start : start + batch]], axis=2)
-        batches.append(torch.tensor(both, device=place))
-    label = torch.cat([torch.ones(batch, device=place), torch.zeros(batch, device=place)]).expand(len(p), -1)
+        points = np.concatenate([p[:, :, start : start + batch], q[:, :, start : start + batch]], axis=2)
+        batches.append(torch.tensor(points, device=torch_device))
+    label = torch.cat([torch.ones(batch, device=torch_device), torch.zeros(batch, device=torch_device)]).expand(
+        len(p), -1
+    )
     for _ in range(training.epochs):
         for x in batches:
             steps.zero_grad()
-            found = logits(layer_views(flat, dim, training.width), x)
+            log_odds = logits(layer_views(flat, dim, training.width), x)
             # A sum over clients of each one's mean: every client's gradient is that of its own loss.
-            loss = torch.nn.functional.binary_cross_entropy_with_logits(found, label, reduction="sum") / (2 * batch)
+            loss = torch.nn.functional.binary_cross_entropy_with_logits(log_odds, label, reduction="sum") / (2 * batch)
             loss.backward()
             steps.step()
     return np.asarray(flat.detach().cpu().numpy())
@@ -94,23 +96,23 @@ def draw_points_by_metropolis(
 
     `networks` is (n, rounds so far, parameters) and `weights` (n, rounds so far). The chains of all clients share one generator.
     """
-    place = require_torch_device(device)
+    torch_device = require_torch_device(device)
     clients, dim = len(networks), len(low)
-    generator = torch.Generator(device=place).manual_seed(seed)
+    generator = torch.Generator(device=torch_device).manual_seed(seed)
     with torch.no_grad():
         nets = [
-            layer_views(torch.tensor(networks[:, t], device=place), dim, training.width)
+            layer_views(torch.tensor(networks[:, t], device=torch_device), dim, training.width)
             for t in range(networks.shape[1])
         ]
-        theta = torch.tensor(weights.T[:, :, None].astype(np.float32), device=place)
-        floor = torch.tensor(np.maximum(low, -1e30)[:, None].astype(np.float32), device=place)
-        ceiling = torch.tensor(np.minimum(high, 1e30)[:, None].astype(np.float32), device=place)
-        x = torch.zeros(clients, dim, training.samples, device=place)
+        theta = torch.tensor(weights.T[:, :, None].astype(np.float32), device=torch_device)
+        floor = torch.tensor(np.maximum(low, -1e30)[:, None].astype(np.float32), device=torch_device)
+        ceiling = torch.tensor(np.minimum(high, 1e30)[:, None].astype(np.float32), device=torch_device)
+        x = torch.zeros(clients, dim, training.samples, device=torch_device)
         height = boosted_density_exponents(nets, theta, x, preset)
         for _ in range(training.burn_in + 1):
-            y = torch.randn(x.shape, generator=generator, device=place).add_(x)
+            y = torch.randn(x.shape, generator=generator, device=torch_device).add_(x)
             level = boosted_density_exponents(nets, theta, y, preset).sub_(y.square().sum(dim=1), alpha=0.5)
-            chance = torch.rand(height.shape, generator=generator, device=place).log_()
+            chance = torch.rand(height.shape, generator=generator, device=torch_device).log_()
             inside = ((y >= floor) & (y <= ceiling)).all(dim=1)
             accept = inside & (chance < level - height)
             height = torch.where(accept, level, height)

@@ -36,18 +36,21 @@ MechanismSource = str | Callable[..., Mechanism] | Mechanism
 VALUES = ("mean", "median", "largest", "worst_case")
 _BLOCK = 1 << 22
 _GREEK = {
-    each: unicodedata.name(each).rpartition(" ")[2].lower().replace("lamda", "lambda")
-    for each in "αβγδεζηθικλμνξπρστυφχψω"
-} | {each: unicodedata.name(each).rpartition(" ")[2].capitalize().replace("Lamda", "Lambda") for each in "ΓΔΘΛΞΠΣΦΨΩ"}
+    letter: unicodedata.name(letter).rpartition(" ")[2].lower().replace("lamda", "lambda")
+    for letter in "αβγδεζηθικλμνξπρστυφχψω"
+} | {
+    letter: unicodedata.name(letter).rpartition(" ")[2].capitalize().replace("Lamda", "Lambda")
+    for letter in "ΓΔΘΛΞΠΣΦΨΩ"
+}
 _SIGNS = {"≤": "leq", "≥": "geq", "≠": "neq", "∞": "infty", "→": "rightarrow", "√": "surd", "‖": "Vert"}
 _LATEX = str.maketrans(
-    {each: "\\" + each for each in "&%$#_{}"}
-    | {each: f"{{{each}}}" for each in "[]"}  # a bracket after the end of a row would be read as an argument
-    | {each: f"\\{name}{{}}" for each, name in {
+    {character: "\\" + character for character in "&%$#_{}"}
+    | {character: f"{{{character}}}" for character in "[]"}  # a bracket after the end of a row would be read as an argument
+    | {character: f"\\{name}{{}}" for character, name in {
         "~": "textasciitilde", "^": "textasciicircum", "\\": "textbackslash", "<": "textless", ">": "textgreater", "|": "textbar",
         "`": "textasciigrave", "−": "textminus",
     }.items()}
-    | {each: f"$\\{name}$" for each, name in (_GREEK | _SIGNS).items()}
+    | {character: f"$\\{name}$" for character, name in (_GREEK | _SIGNS).items()}
     | {'"': "''"}
 )  # fmt: skip
 
@@ -97,7 +100,7 @@ class Comparison:
         """What was compared, in one line; `print` shows the means."""
         facts = (
             self.mechanisms,
-            *({getattr(each, name): None for each in self.records} for name in ("privacy", "divergence")),
+            *({getattr(record, name): None for record in self.records} for name in ("privacy", "divergence")),
         )
         return f"Comparison({len(self.records)} records: {'; '.join(', '.join(fact) for fact in facts)})"
 
@@ -105,8 +108,8 @@ class Comparison:
         """The mean divergences as a table of text."""
         head = ["privacy", "divergence", *self.mechanisms]
         body = [
-            [*setting, *(f"{found[name].mean:.4g}" if name in found else "" for name in self.mechanisms)]
-            for setting, found in self._records_by_setting().items()
+            [*setting, *(f"{records[name].mean:.4g}" if name in records else "" for name in self.mechanisms)]
+            for setting, records in self._records_by_setting().items()
         ]
         widths = [max(map(len, column)) for column in zip(head, *body, strict=True)]
         lines = [
@@ -125,7 +128,7 @@ class Comparison:
     def columns(self) -> dict[str, list[Any]]:
         """The records by column, as `pandas.DataFrame` and `polars.DataFrame` take them."""
         rows = [asdict(record) for record in self.records]
-        return {each.name: [row[each.name] for row in rows] for each in fields(ComparisonRecord)}
+        return {field.name: [row[field.name] for row in rows] for field in fields(ComparisonRecord)}
 
     def frame(self) -> Any:
         """The records as a polars data frame.
@@ -146,13 +149,13 @@ class Comparison:
         """The records as CSV, with full digits.
 
         Args:
-            path: of a file to write as well.
+            path: of a file to write as well; an existing one is replaced.
 
         Returns:
             The text.
 
         Raises:
-            DiscreetError: if the file cannot be written, or exists.
+            DiscreetError: if the file cannot be written.
         """
         text = io.StringIO()
         columns = self.columns
@@ -167,7 +170,7 @@ class Comparison:
         A worst case that is an upper bound has the sign for "at most", and is never bold.
 
         Args:
-            path: of a file to write as well.
+            path: of a file to write as well; an existing one is replaced.
             value: "mean", "median", "largest" or "worst_case".
             digits: how many after the point.
 
@@ -175,7 +178,7 @@ class Comparison:
             The text.
 
         Raises:
-            DiscreetError: for another value, and if the file cannot be written, or exists.
+            DiscreetError: for another value, and if the file cannot be written.
         """
         check_choice("value", value, VALUES)
         from discreet.plots import divergence_label
@@ -189,12 +192,17 @@ class Comparison:
             " & ".join(["privacy", "divergence", *map(_escape_latex, names)]) + " \\\\",
             "\\midrule",
         ]
-        for (privacy, name), found in self._records_by_setting().items():
-            numbers = {each: float(getattr(record, value)) for each, record in found.items()}
-            bounds = {each for each, record in found.items() if value == "worst_case" and not record.exact}
-            known = [numbers[each] for each in numbers if each not in bounds and not math.isnan(numbers[each])]
-            least = min((round(each, digits) for each in known), default=math.nan)
-            cells = [_latex_number(numbers.get(each, math.nan), digits, least, bound=each in bounds) for each in names]
+        for (privacy, name), records in self._records_by_setting().items():
+            numbers = {mechanism: float(getattr(record, value)) for mechanism, record in records.items()}
+            bounds = {mechanism for mechanism, record in records.items() if value == "worst_case" and not record.exact}
+            exact_numbers = [
+                number for mechanism, number in numbers.items() if mechanism not in bounds and not math.isnan(number)
+            ]
+            least = min((round(number, digits) for number in exact_numbers), default=math.nan)
+            cells = [
+                _latex_number(numbers.get(mechanism, math.nan), digits, least, bound=mechanism in bounds)
+                for mechanism in names
+            ]
             lines.append(" & ".join([_escape_latex(privacy), _escape_latex(divergence_label(name)), *cells]) + " \\\\")
         return _write_text_if_path_given("\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""]), path)
 
@@ -204,7 +212,7 @@ class Comparison:
         """A picture for a paper (package pgfplots): the value against epsilon, a line for each mechanism. LaTeX sets its letters.
 
         Args:
-            path: of a file to write as well.
+            path: of a file to write as well; an existing one is replaced.
             value: "mean", "median", "largest" or "worst_case".
             divergence: which one, where there are several.
 
@@ -212,33 +220,38 @@ class Comparison:
             The text: a `tikzpicture`, whose style the document's own `\\pgfplotsset` decides.
 
         Raises:
-            DiscreetError: for another value or divergence, and if the file cannot be written, or exists.
+            DiscreetError: for another value or divergence, and if the file cannot be written.
         """
         check_choice("value", value, VALUES)
         from discreet.plots import divergence_label
 
-        known = tuple(dict.fromkeys(record.divergence for record in self.records))
-        named = divergence.name if isinstance(divergence, FDivergence) else divergence
-        chosen = known[0] if named is None and len(known) == 1 else named
-        check_choice("divergence", chosen, known)
-        label = _escape_latex(f"{value.replace('_', ' ')} {divergence_label(str(chosen))}")
+        divergence_names = tuple(dict.fromkeys(record.divergence for record in self.records))
+        requested_name = divergence.name if isinstance(divergence, FDivergence) else divergence
+        divergence_name = (
+            divergence_names[0] if requested_name is None and len(divergence_names) == 1 else requested_name
+        )
+        check_choice("divergence", divergence_name, divergence_names)
+        label = _escape_latex(f"{value.replace('_', ' ')} {divergence_label(str(divergence_name))}")
         lines = [
             "% \\usepackage{pgfplots} \\pgfplotsset{compat=newest}",
             "\\begin{tikzpicture}",
             f"\\begin{{axis}}[xlabel={{$\\varepsilon$}}, ylabel={{{label}}}, ymin=0, legend pos=outer north east, legend cell align=left]",
         ]
-        shown = [each for each in self.records if each.divergence == chosen and not math.isnan(each.epsilon)]
+        records = [
+            record for record in self.records if record.divergence == divergence_name and not math.isnan(record.epsilon)
+        ]
         for name in self.mechanisms:
-            drawn = [each for each in shown if each.mechanism == name]
-            bound = value == "worst_case" and not all(each.exact for each in drawn)
+            curve = [record for record in records if record.mechanism == name]
+            bound = value == "worst_case" and not all(record.exact for record in curve)
             lines += _pgf_curve_source_lines(
-                [(each.epsilon, float(getattr(each, value))) for each in drawn],
+                [(record.epsilon, float(getattr(record, value))) for record in curve],
                 _escape_latex(name) + (" (upper bound)" if bound else ""),
                 "+[dashed]" if bound else "",
             )
         if value == "worst_case":
             least = [
-                (epsilon, smallest) for epsilon, smallest in {each.epsilon: each.smallest for each in shown}.items()
+                (epsilon, smallest)
+                for epsilon, smallest in {record.epsilon: record.smallest for record in records}.items()
             ]
             lines += _pgf_curve_source_lines(least, "smallest possible", "[dotted, thick]")
         return _write_text_if_path_given("\n".join([*lines, "\\end{axis}", "\\end{tikzpicture}", ""]), path)
@@ -280,10 +293,10 @@ class Comparison:
         return tuple(dict.fromkeys(record.mechanism for record in self.records))
 
     def _records_by_setting(self) -> dict[tuple[str, str], dict[str, ComparisonRecord]]:
-        found: dict[tuple[str, str], dict[str, ComparisonRecord]] = {}
+        groups: dict[tuple[str, str], dict[str, ComparisonRecord]] = {}
         for record in self.records:
-            found.setdefault((record.privacy, record.divergence), {})[record.mechanism] = record
-        return found
+            groups.setdefault((record.privacy, record.divergence), {})[record.mechanism] = record
+        return groups
 
 
 def compare(
@@ -321,43 +334,47 @@ def compare(
     refuse_bad_laws(laws)
     if not len(laws):
         raise DiscreetError("clients is empty; give the distribution of at least one")
-    functions = [divergence(each) for each in _require_nonempty_list("divergences", divergences)]
-    names = [each.name for each in functions]
-    again = next((name for name in names if names.count(name) > 1), None)
-    if again is not None:
-        raise DiscreetError(f"two divergences are called {again!r}; give them names that differ")
-    made = _build_mechanisms_at_budgets(
+    functions = [divergence(f) for f in _require_nonempty_list("divergences", divergences)]
+    names = [f.name for f in functions]
+    duplicate = next((name for name in names if names.count(name) > 1), None)
+    if duplicate is not None:
+        raise DiscreetError(f"two divergences are called {duplicate!r}; give them names that differ")
+    instances = _build_mechanisms_at_budgets(
         family,
         _require_nonempty_list("mechanisms", mechanisms),
-        [check_epsilon(each) for each in _require_nonempty_list("epsilons", epsilons)],
+        [check_epsilon(epsilon) for epsilon in _require_nonempty_list("epsilons", epsilons)],
     )
-    labels = _mechanism_labels(made)
-    costs = {id(each): _client_costs_by_divergence(each, laws, functions) for each in made}
+    labels = _mechanism_labels(instances)
+    costs = {id(mechanism): _client_costs_by_divergence(mechanism, laws, functions) for mechanism in instances}
     records = []
-    promises = dict.fromkeys(str(each.privacy) for each in made)
+    promises = dict.fromkeys(str(mechanism.privacy) for mechanism in instances)
     for promise in promises:
-        for place, f in enumerate(functions):
-            for each in made:
-                if str(each.privacy) == promise:
+        for index, f in enumerate(functions):
+            for mechanism in instances:
+                if str(mechanism.privacy) == promise:
                     records.append(
                         _summarise_costs(
-                            labels[id(each)], each, f, costs[id(each)][place], _minimax_value_or_nan(family, each, f)
+                            labels[id(mechanism)],
+                            mechanism,
+                            f,
+                            costs[id(mechanism)][index],
+                            _minimax_value_or_nan(family, mechanism, f),
                         )
                     )
     return Comparison(tuple(records))
 
 
-def _require_nonempty_list(name: str, given: Any) -> list[Any]:
+def _require_nonempty_list(name: str, values: Any) -> list[Any]:
     """A list, not a text or a single value in its place."""
-    is_list = isinstance(given, Sequence | np.ndarray) and not isinstance(given, (str, bytes))
-    if not is_list or getattr(given, "ndim", 1) == 0 or not len(given):
-        raise DiscreetError(f"{name} = {given!r} is not a list of at least one; pass a list")
-    return list(given)
+    is_list = isinstance(values, Sequence | np.ndarray) and not isinstance(values, (str, bytes))
+    if not is_list or getattr(values, "ndim", 1) == 0 or not len(values):
+        raise DiscreetError(f"{name} = {values!r} is not a list of at least one; pass a list")
+    return list(values)
 
 
 def _build_mechanisms_at_budgets(family: FiniteFamily, sources: list[Any], epsilons: list[float]) -> list[Any]:
     """Every mechanism at every budget; one that has a budget of its own, once."""
-    found: list[Any] = []
+    instances: list[Any] = []
     for source in sources:
         if isinstance(source, str):
             kind: Any = MECHANISMS[source] if source in MECHANISMS else _load_mechanism_of_installed_package(source)
@@ -365,18 +382,18 @@ def _build_mechanisms_at_budgets(family: FiniteFamily, sources: list[Any], epsil
             kind = source
         else:
             refuse_non_mechanism(source)
-            found.append(source)
+            instances.append(source)
             continue
         for epsilon in epsilons:
             try:
-                made = kind(family, epsilon=epsilon)
+                instance = kind(family, epsilon=epsilon)
             except TypeError as error:
                 raise DiscreetError(
                     f"mechanism {source!r} cannot be called as kind(family, epsilon=...): {error}; pass a function that can, or a mechanism"
                 ) from error
-            refuse_non_mechanism(made)
-            found.append(made)
-    return found
+            refuse_non_mechanism(instance)
+            instances.append(instance)
+    return instances
 
 
 def _load_mechanism_of_installed_package(name: str) -> Any:
@@ -392,24 +409,24 @@ def _load_mechanism_of_installed_package(name: str) -> Any:
 
 def _mechanism_labels(mechanisms: list[Any]) -> dict[int, str]:
     """What each mechanism is called: its name, with its parameters where another one of that name is compared at the same budget."""
-    labels = {id(each): each.name for each in mechanisms}
-    shared = {each.name for each in mechanisms if _has_same_label_as_another(each, mechanisms, labels)}
-    for each in mechanisms:
-        if each.name in shared and isinstance(each, OwnSampler) and each.parameters:
-            given = ", ".join(f"{name}={value}" for name, value in each.parameters.items())
-            labels[id(each)] = f"{each.name} ({given})"
-    for each in mechanisms:
-        if _has_same_label_as_another(each, mechanisms, labels):
+    labels = {id(mechanism): mechanism.name for mechanism in mechanisms}
+    shared = {mechanism.name for mechanism in mechanisms if _has_same_label_as_another(mechanism, mechanisms, labels)}
+    for mechanism in mechanisms:
+        if mechanism.name in shared and isinstance(mechanism, OwnSampler) and mechanism.parameters:
+            parameters = ", ".join(f"{name}={value}" for name, value in mechanism.parameters.items())
+            labels[id(mechanism)] = f"{mechanism.name} ({parameters})"
+    for mechanism in mechanisms:
+        if _has_same_label_as_another(mechanism, mechanisms, labels):
             raise DiscreetError(
-                f"two mechanisms are called {labels[id(each)]!r} at {each.privacy}; give them names that differ"
+                f"two mechanisms are called {labels[id(mechanism)]!r} at {mechanism.privacy}; give them names that differ"
             )
     return labels
 
 
-def _has_same_label_as_another(one: Any, mechanisms: list[Any], labels: dict[int, str]) -> bool:
+def _has_same_label_as_another(mechanism: Any, mechanisms: list[Any], labels: dict[int, str]) -> bool:
     """Whether another mechanism has the same label and promise."""
-    mine = (labels[id(one)], str(one.privacy))
-    return sum((labels[id(each)], str(each.privacy)) == mine for each in mechanisms) > 1
+    key = (labels[id(mechanism)], str(mechanism.privacy))
+    return sum((labels[id(other)], str(other.privacy)) == key for other in mechanisms) > 1
 
 
 def _client_costs_by_divergence(mechanism: Any, laws: Floats, functions: Sequence[FDivergence]) -> list[Floats]:
@@ -418,7 +435,7 @@ def _client_costs_by_divergence(mechanism: Any, laws: Floats, functions: Sequenc
         raise DiscreetError(
             f"{mechanism.name!r} is on {mechanism.family.size} outcomes, and the clients on {laws.shape[1]}"
         )
-    step, found = max(1, _BLOCK // laws.shape[1]), []
+    step, batches = max(1, _BLOCK // laws.shape[1]), []
     for start in range(0, len(laws), step):
         rows = laws[start : start + step]
         outputs = np.asarray(mechanism.output(rows), dtype=np.float64)
@@ -426,8 +443,8 @@ def _client_costs_by_divergence(mechanism: Any, laws: Floats, functions: Sequenc
             raise DiscreetError(
                 f"output of {mechanism.name!r} has shape {outputs.shape} for clients of shape {rows.shape}"
             )
-        found.append([np.atleast_1d(f(rows, outputs)) for f in functions])
-    return [np.concatenate([part[place] for part in found]) for place in range(len(functions))]
+        batches.append([np.atleast_1d(f(rows, outputs)) for f in functions])
+    return [np.concatenate([part[index] for part in batches]) for index in range(len(functions))]
 
 
 def _summarise_costs(label: str, mechanism: Any, f: FDivergence, costs: Floats, smallest: float) -> ComparisonRecord:
@@ -456,8 +473,8 @@ def _minimax_value_or_nan(family: FiniteFamily, mechanism: Any, f: FDivergence) 
         and not isinstance(mechanism.privacy, Pure)
     ):
         return math.nan
-    found = minimax_risk(family, privacy=mechanism.privacy, divergence=f)
-    return float(found) if found.tight else math.nan
+    risk = minimax_risk(family, privacy=mechanism.privacy, divergence=f)
+    return float(risk) if risk.tight else math.nan
 
 
 def _escape_latex(text: str) -> str:
@@ -467,10 +484,10 @@ def _escape_latex(text: str) -> str:
 
 def _pgf_curve_source_lines(points: Sequence[tuple[float, float]], label: str, style: str) -> list[str]:
     """One line of a picture with its entry in the legend; numbers that are not finite are left out."""
-    known = [f"({x!r}, {y!r})" for x, y in points if math.isfinite(y)]
-    if not known:
+    coordinates = [f"({x!r}, {y!r})" for x, y in points if math.isfinite(y)]
+    if not coordinates:
         return []
-    return [f"\\addplot{style} coordinates {{{' '.join(known)}}};", f"\\addlegendentry{{{label}}}"]
+    return [f"\\addplot{style} coordinates {{{' '.join(coordinates)}}};", f"\\addlegendentry{{{label}}}"]
 
 
 def _latex_number(number: float, digits: int, least: float, *, bound: bool) -> str:
@@ -478,10 +495,10 @@ def _latex_number(number: float, digits: int, least: float, *, bound: bool) -> s
         return "--"
     if math.isinf(number):
         return "$\\infty$"
-    shown = f"{number:.{digits}f}"
+    text = f"{number:.{digits}f}"
     if bound:
-        return f"$\\leq$ {shown}"
-    return f"\\textbf{{{shown}}}" if round(number, digits) == least else shown
+        return f"$\\leq$ {text}"
+    return f"\\textbf{{{text}}}" if round(number, digits) == least else text
 
 
 def _write_text_if_path_given(text: str, path: str | Path | None) -> str:

@@ -134,10 +134,10 @@ def release_flights(logbooks: Logbooks, *, epsilon: float, aircraft: str | None 
     rivals: dict[str, Sampler[FiniteFamily]] = {
         name: kind(family, epsilon=epsilon) for name, kind in MECHANISMS.items()
     }
-    shown = _row_of_aircraft(logbooks, aircraft)
-    records = logbooks.counts[shown].sum()
+    row = _row_of_aircraft(logbooks, aircraft)
+    records = logbooks.counts[row].sum()
     client = ShownAircraft(
-        logbooks.clients[shown], int(records), laws[shown], sampler.output(laws[shown]), str(released[shown])
+        logbooks.clients[row], int(records), laws[row], sampler.output(laws[row]), str(released[row])
     )
     flown = logbooks.counts[np.arange(len(laws)), family.numbers(released.tolist())] > 0
     return FlightRelease(
@@ -213,16 +213,16 @@ def release_flights_with_design(first: Logbooks, second: Logbooks, *, epsilon: f
     """Design on the first logbooks, and release one destination of every aircraft of the second."""
     family = Simplex(second.outcomes)
     examples, laws = family.law(counts=first.counts), family.law(counts=second.counts)
-    made = design(family, epsilon=epsilon, clients=examples)
+    flight_design = design(family, epsilon=epsilon, clients=examples)
     samplers: dict[str, Sampler[FiniteFamily]] = {
         OptimalSampler.name: OptimalSampler(family, epsilon=epsilon),
         MollifierSampler.name: MollifierSampler(family, epsilon=epsilon),
-        DESIGNED: made.sampler,
+        DESIGNED: flight_design.sampler,
     }
-    released = np.asarray(made.sampler.release(laws))
+    released = np.asarray(flight_design.sampler.release(laws))
     numbers = family.numbers(released.tolist())
     return DesignedFlights(
-        epsilon=made.epsilon,
+        epsilon=flight_design.epsilon,
         examples=len(examples),
         flights=int(second.counts.sum()),
         samplers={name: _measure_sampler_costs(sampler, laws) for name, sampler in samplers.items()},
@@ -265,15 +265,15 @@ def estimate_time_zones(logbooks: Logbooks, *, epsilon: float, aircraft: str) ->
     sampler = LinearSampler(family, epsilon=epsilon)
     laws = family.law(counts=logbooks.counts)
     released = np.asarray(sampler.release(laws))
-    place = logbooks.clients.index(aircraft)
+    row = logbooks.clients.index(aircraft)
     return TimeZoneEstimate(
         found=population(sampler, samples=released.tolist()),
         truth=laws.mean(axis=0),
         client=aircraft,
-        records=int(logbooks.counts[place].sum()),
-        held=laws[place],
-        drawn_from=np.asarray(sampler.output(laws[place])),
-        released=str(released[place]),
+        records=int(logbooks.counts[row].sum()),
+        held=laws[row],
+        drawn_from=np.asarray(sampler.output(laws[row])),
+        released=str(released[row]),
     )
 
 
@@ -298,9 +298,9 @@ class DestinationEstimate:
         reports = self.found.sampler
         return int(np.ceil(self.found.clients * reports.by_values().variance() / reports.variance()))
 
-    def total_variation_from_truth(self, found: ReportedPopulation | Population) -> float:
+    def total_variation_from_truth(self, estimated: ReportedPopulation | Population) -> float:
         """The total variation distance of an estimated law from the truth."""
-        return float(0.5 * np.abs(found.nearest - self.truth).sum())
+        return float(0.5 * np.abs(estimated.nearest - self.truth).sum())
 
 
 def estimate_destinations(logbooks: Logbooks, *, epsilon: float, aircraft: str) -> DestinationEstimate:
@@ -309,13 +309,13 @@ def estimate_destinations(logbooks: Logbooks, *, epsilon: float, aircraft: str) 
     laws = family.law(counts=logbooks.counts)
     sampler, values = ReportSampler(family, epsilon=epsilon), LinearSampler(family, epsilon=epsilon)
     reports = np.asarray(sampler.release(laws))
-    mine = int(reports[logbooks.clients.index(aircraft)])
+    report = int(reports[logbooks.clients.index(aircraft)])
     return DestinationEstimate(
         found=reported_population(sampler, reports=reports),
         by_values=population(values, samples=np.asarray(values.release(laws)).tolist()),
         truth=laws.mean(axis=0),
         client=aircraft,
-        named=tuple(map(str, sampler.outcomes_of(mine))),
+        named=tuple(map(str, sampler.outcomes_of(report))),
     )
 
 
@@ -341,11 +341,11 @@ def flight_release_figure(run: FlightRelease) -> Figure:
         note = f"is closer for\n{better:,} aircraft" if better else ""
         profiles.append(CostProfile(name, run.mechanism_cost(name, _DRAWN).realised, note))
     with using_library_style():
-        drawn = empty_figure(11.6, 5.6)
+        figure = empty_figure(11.6, 5.6)
         set_figure_title(
-            drawn, f"{len(run.released):,} aircraft each release one destination at ε = {run.epsilon:g}", 14
+            figure, f"{len(run.released):,} aircraft each release one destination at ε = {run.epsilon:g}", 14
         )
-        left, right = drawn.subplots(1, 2, width_ratios=(1.0, 1.0))
+        left, right = figure.subplots(1, 2, width_ratios=(1.0, 1.0))
         write_panel_title(
             left,
             f"{client.name}: its distribution and its output distribution",
@@ -354,68 +354,74 @@ def flight_release_figure(run: FlightRelease) -> Figure:
         sampler = OptimalSampler(Simplex(run.destinations), epsilon=run.epsilon)
         output(sampler, client.held, released=client.released, ax=left)
         _draw_cost_profiles(right, profiles, divergence_label(_DRAWN))
-    return drawn
+    return figure
 
 
 def time_zones_figure(estimate: TimeZoneEstimate) -> Figure:
     """The curator's estimate on the left, one client's release on the right; outcomes in the same order."""
-    found, epsilon = estimate.found, estimate.found.sampler.epsilon
+    estimated_population, epsilon = estimate.found, estimate.found.sampler.epsilon
     with using_library_style():
-        drawn = empty_figure(12.0, 1.9 + 0.42 * len(estimate.truth))
-        set_figure_title(drawn, f"{found.clients:,} aircraft each release one time zone at ε = {epsilon:g}", 14)
-        left, right = drawn.subplots(1, 2, width_ratios=(1.15, 1.0))
+        figure = empty_figure(12.0, 1.9 + 0.42 * len(estimate.truth))
+        set_figure_title(
+            figure, f"{estimated_population.clients:,} aircraft each release one time zone at ε = {epsilon:g}", 14
+        )
+        left, right = figure.subplots(1, 2, width_ratios=(1.15, 1.0))
         write_panel_title(
             left, "The curator's estimate", "the true population, and its estimate from one sample of each aircraft"
         )
-        draw_population(found, truth=estimate.truth, most=len(estimate.truth), ax=left)
+        draw_population(estimated_population, truth=estimate.truth, most=len(estimate.truth), ax=left)
         write_panel_title(
             right,
             f"What one aircraft gave away: “{estimate.released}”",
             f"{estimate.client} holds {estimate.records:,} flights; its one sample could have been any of these",
         )
         _draw_client_release(right, estimate)
-    return drawn
+    return figure
 
 
 def destinations_figure(estimate: DestinationEstimate) -> Figure:
     """The largest destinations as reports tell them on the left, and as values of the same aircraft do on the right."""
-    found = estimate.found
-    size, epsilon = len(estimate.truth), found.sampler.epsilon
+    estimated_population = estimate.found
+    size, epsilon = len(estimate.truth), estimated_population.sampler.epsilon
     with using_library_style():
-        drawn = empty_figure(12.0, 6.2)
+        figure = empty_figure(12.0, 6.2)
         set_figure_title(
-            drawn, f"{found.clients:,} aircraft each send one report on {size} destinations at ε = {epsilon:g}", 14
+            figure,
+            f"{estimated_population.clients:,} aircraft each send one report on {size} destinations at ε = {epsilon:g}",
+            14,
         )
-        axes = drawn.subplots(1, 2)
-        off = [
-            f"all {size} together are off by {estimate.total_variation_from_truth(each):.2f} (TV)"
-            for each in (found, estimate.by_values)
+        axes = figure.subplots(1, 2)
+        notes = [
+            f"all {size} together are off by {estimate.total_variation_from_truth(estimated):.2f} (TV)"
+            for estimated in (estimated_population, estimate.by_values)
         ]
-        write_panel_title(axes[0], "By reports", f"the {_LISTED} largest destinations; {off[0]}")
-        draw_population(found, truth=estimate.truth, most=_LISTED, ax=axes[0])
+        write_panel_title(axes[0], "By reports", f"the {_LISTED} largest destinations; {notes[0]}")
+        draw_population(estimated_population, truth=estimate.truth, most=_LISTED, ax=axes[0])
         write_panel_title(
             axes[1],
             "By values, the old way",
-            f"{off[1]}; as good with {estimate.clients_needed_if_samples_sent:,} aircraft",
+            f"{notes[1]}; as good with {estimate.clients_needed_if_samples_sent:,} aircraft",
         )
         draw_population(estimate.by_values, truth=estimate.truth, most=_LISTED, ax=axes[1])
-        ends = [each.get_xlim() for each in axes]
-        for each in axes:
-            each.set_xlim(min(low for low, _ in ends), max(high for _, high in ends))
-    return drawn
+        limits = [panel.get_xlim() for panel in axes]
+        for panel in axes:
+            panel.set_xlim(min(low for low, _ in limits), max(high for _, high in limits))
+    return figure
 
 
-def design_gain_figure(found: DesignedFlights) -> Figure:
+def design_gain_figure(flights: DesignedFlights) -> Figure:
     """The cost of each sampler for the aircraft of the second half-year, in two divergences."""
     with using_library_style():
-        drawn = empty_figure(12.0, 5.4)
+        figure = empty_figure(12.0, 5.4)
         set_figure_title(
-            drawn, f"July to December, served by a design made on January to June, ε = {found.epsilon:g}", 14
+            figure, f"July to December, served by a design made on January to June, ε = {flights.epsilon:g}", 14
         )
-        for axes, name in zip(drawn.subplots(1, 2), ("tv", "kl"), strict=True):
-            profiles = [CostProfile(kind, served.costs[name]) for kind, served in found.samplers.items()]
+        for axes, name in zip(figure.subplots(1, 2), ("tv", "kl"), strict=True):
+            profiles = [
+                CostProfile(kind, sampler_costs.costs[name]) for kind, sampler_costs in flights.samplers.items()
+            ]
             _draw_cost_profiles(axes, profiles, divergence_label(name))
-    return drawn
+    return figure
 
 
 def _draw_cost_profiles(axes: Axes, profiles: Sequence[CostProfile], measure: str) -> None:
@@ -431,9 +437,10 @@ def _draw_cost_profiles(axes: Axes, profiles: Sequence[CostProfile], measure: st
         ordered = np.sort(profile.realised)
         axes.plot(share, ordered, color=_COLOURS[profile.mechanism], linewidth=2.2)
         quarter = clients // 4
-        _write_text_on_panel(
-            axes, profile.note, (share[quarter], ordered[quarter]), (6, -6), _COLOURS[profile.mechanism]
-        )
+        axes.annotate(
+            profile.note, (share[quarter], ordered[quarter]), (6, -6), textcoords="offset points",
+            color=_COLOURS[profile.mechanism], ha="left", va="top", fontsize=9,
+        )  # fmt: skip
     axes.set_xlim(0.0, 1.0)
     axes.set_ylim(bottom=0.0)
     axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"])
@@ -450,35 +457,29 @@ def _draw_cost_profiles(axes: Axes, profiles: Sequence[CostProfile], measure: st
 
 def _spread_label_heights(ends: Sequence[tuple[float, str]], gap: float) -> list[tuple[float, str]]:
     """The heights of the names, moved down if two would collide."""
-    placed: list[tuple[float, str]] = []
+    heights: list[tuple[float, str]] = []
     for height, name in sorted(ends, key=lambda end: -round(end[0], 9)):
-        ceiling = placed[-1][0] - gap if placed else np.inf
-        placed.append((min(height, ceiling), name))
-    return placed
-
-
-def _write_text_on_panel(
-    axes: Axes, text: str, place: tuple[float, float], shift: tuple[int, int], colour: str
-) -> None:
-    axes.annotate(text, place, shift, textcoords="offset points", color=colour, ha="left", va="top", fontsize=9)
+        ceiling = heights[-1][0] - gap if heights else np.inf
+        heights.append((min(height, ceiling), name))
+    return heights
 
 
 def _draw_client_release(axes: Axes, estimate: TimeZoneEstimate) -> None:
-    shown = np.argsort(-estimate.truth, kind="stable")
-    names = [str(estimate.found.domain.names[place]) for place in shown]
-    rows, colour = np.arange(len(shown)), COLOURS["linear"]
-    axes.barh(rows - 0.19, estimate.held[shown], height=0.34, color=COLOURS["held"], label="it holds")
+    order = np.argsort(-estimate.truth, kind="stable")
+    names = [str(estimate.found.domain.names[index]) for index in order]
+    rows, colour = np.arange(len(order)), COLOURS["linear"]
+    axes.barh(rows - 0.19, estimate.held[order], height=0.34, color=COLOURS["held"], label="it holds")
     bars = axes.barh(
-        rows + 0.19, estimate.drawn_from[shown], height=0.34, color=colour, label="its output distribution"
+        rows + 0.19, estimate.drawn_from[order], height=0.34, color=colour, label="its output distribution"
     )
-    for bar, place, name in zip(bars, shown.tolist(), names, strict=True):
-        chosen = name == estimate.released
+    for bar, index, name in zip(bars, order.tolist(), names, strict=True):
+        is_released = name == estimate.released
         axes.annotate(
-            f"{100 * estimate.drawn_from[place]:.0f} %" + ("  released" if chosen else ""),
+            f"{100 * estimate.drawn_from[index]:.0f} %" + ("  released" if is_released else ""),
             (bar.get_width(), bar.get_y() + 0.5 * bar.get_height()), (4, 0), textcoords="offset points", va="center",
-            fontsize=9, color=colour, fontweight="bold" if chosen else "normal",
+            fontsize=9, color=colour, fontweight="bold" if is_released else "normal",
         )  # fmt: skip
-    axes.set_ylim(len(shown) - 0.4, -0.6)
+    axes.set_ylim(len(order) - 0.4, -0.6)
     axes.set_yticks(rows, [shorten_name(name) for name in names], color=INK, parse_math=False)
     axes.set_xlim(0.0, 1.12 * max(float(estimate.held.max()), float(estimate.drawn_from.max())))
     axes.grid(axis="y", visible=False)

@@ -8,7 +8,7 @@ import mpmath
 import pytest
 
 from discreet.research.experiments import OUTCOMES, named_experiment, run_experiment
-from discreet.research.experiments._paper_figures import FiniteMechanism, FiniteWorstCases
+from discreet.research.experiments._paper_figures import FiniteLawExperiment, WorstCaseExperiment
 
 F: dict[str, Callable[[Any], Any]] = {
     "kl": lambda x: x * mpmath.log(x) if x else mpmath.mpf(0),
@@ -20,7 +20,7 @@ F: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("name", list(OUTCOMES))
 def test_worst_cases(name: str, tmp_path: Path) -> None:
     """(1 - m) f(0) + m f(1/m), with m the largest probability that any law can get [paper, Thm 3.1 and App. F.1]."""
-    rows = run_experiment(FiniteWorstCases(name, OUTCOMES[name]), tmp_path).rows
+    rows = run_experiment(WorstCaseExperiment(name, OUTCOMES[name]), tmp_path).rows
     assert run_experiment(named_experiment(name), tmp_path).rows == rows
     assert [row.epsilon for row in rows] == [0.1, 0.5, 1.0, 2.0, 5.0]
     with mpmath.workdps(40):
@@ -42,7 +42,7 @@ def test_worst_cases(name: str, tmp_path: Path) -> None:
 
 def test_figure_2(tmp_path: Path) -> None:
     """max(P/r, 1/(e^eps + 4)), with r solved on the clipped set."""
-    rows = run_experiment(FiniteMechanism(), tmp_path).rows
+    rows = run_experiment(FiniteLawExperiment(), tmp_path).rows
     assert run_experiment(named_experiment("fig2"), tmp_path).rows == rows
     assert [row.epsilon for row in rows] == [1.0, 0.5, 0.1]
     with mpmath.workdps(40):

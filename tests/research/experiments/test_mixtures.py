@@ -15,7 +15,7 @@ import pytest
 
 from discreet.research._boosted import Training
 from discreet.research.experiments import read_records, records_path, run_experiment
-from discreet.research.experiments._paper_figures import MixtureClient, RandomMixtures
+from discreet.research.experiments._paper_figures import MixtureClient, MixtureExperiment
 from tests.soaking import wide
 
 COMPARED = {0.5: 2, 1.0: 3, 2.0: 4}
@@ -23,7 +23,7 @@ COMPARED = {0.5: 2, 1.0: 3, 2.0: 4}
 
 @pytest.fixture(scope="module")
 def full(tmp_path_factory: pytest.TempPathFactory) -> Sequence[MixtureClient]:
-    planned = RandomMixtures(clients=100, epsilons=tuple(COMPARED), seeds=tuple(COMPARED.values()), presets=())
+    planned = MixtureExperiment(clients=100, epsilons=tuple(COMPARED), seeds=tuple(COMPARED.values()), presets=())
     return run_experiment(planned, tmp_path_factory.mktemp("fig4")).rows
 
 
@@ -36,9 +36,9 @@ def test_nobody_spends_more_than_the_budget(full: Sequence[MixtureClient]) -> No
             assert 0.9 * epsilon < spread <= epsilon + 1e-6
 
 
-def small(clients: int = wide(6, 2)) -> RandomMixtures:
+def small(clients: int = wide(6, 2)) -> MixtureExperiment:
     training = Training(epochs=40, samples=400, batch=200, burn_in=20)
-    return replace(RandomMixtures(), clients=clients, epsilons=(1.0, 2.0), seeds=(3, 4), training=training)
+    return replace(MixtureExperiment(), clients=clients, epsilons=(1.0, 2.0), seeds=(3, 4), training=training)
 
 
 def without_times(rows: Sequence[MixtureClient]) -> list[dict[str, Any]]:
@@ -69,12 +69,12 @@ def test_killing_it_loses_nothing_and_repeats_nothing(tmp_path: Path) -> None:
     assert done_once.returncode == -signal.SIGKILL
     finished = path.read_bytes()
     kept = finished.count(b"\n") - 1
-    assert 2 <= kept < len(small().unit_names)
+    assert 2 <= kept < len(small().work_unit_names)
     done: list[int] = []
     run_experiment(small(), tmp_path, lambda finished, _: done.append(finished))
     assert done[0] == kept
     assert path.read_bytes().startswith(finished)
     rows = read_records(path, MixtureClient).rows
-    assert sorted(row.unit for row in rows) == sorted(small().unit_names)
+    assert sorted(row.unit for row in rows) == sorted(small().work_unit_names)
     left_alone = run_experiment(small(), tmp_path / "alone").rows
     assert without_times(rows) == without_times(left_alone)

@@ -1,7 +1,7 @@
 """Records lose nothing that was finished and repeat nothing, whatever the last line looks like."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import discreet as dc
+from discreet.research import reproduce
 from discreet.research.experiments import RecordedRun, read_records, records_path, run_experiment
 
 
@@ -36,7 +37,7 @@ class Squares:
         return {"count": self.count, "bounds": (0, 1.5)}
 
     @property
-    def unit_names(self) -> Sequence[str]:
+    def work_unit_names(self) -> Sequence[str]:
         return [str(i) for i in range(self.count)]
 
     def compute_records_in_batches(self, units: Sequence[str]) -> Iterator[list[Square]]:
@@ -129,7 +130,7 @@ class Nests:
         return {}
 
     @property
-    def unit_names(self) -> Sequence[str]:
+    def work_unit_names(self) -> Sequence[str]:
         return ["a"]
 
     def compute_records_in_batches(self, units: Sequence[str]) -> Iterator[list[Nested]]:
@@ -154,3 +155,46 @@ def test_progress_is_told(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     run_experiment(Squares(count=3), tmp_path, lambda done, total: told.append((done, total)))
     assert told == [(0, 3), (1, 3), (2, 3), (3, 3)]
+
+
+def test_a_damaged_line_in_the_middle_is_an_error_and_loses_nothing(tmp_path: Path) -> None:
+    run_experiment(Squares(), tmp_path)
+    path = records_path(Squares(), tmp_path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:3], b"garbage\n", *lines[4:]]))
+    before = path.read_bytes()
+    readers: list[Callable[[], Any]] = [lambda: run_experiment(Squares(), tmp_path), lambda: squares(path)]
+    for read in readers:
+        with pytest.raises(dc.DiscreetError, match=r"line 4 of 7 is no JSON.*--restart"):
+            read()
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("first", ["", "1\n", "{}\n", "[]\n"])
+def test_a_file_without_a_header_is_an_error_in_words(tmp_path: Path, first: str) -> None:
+    path = records_path(Squares(), tmp_path)
+    path.write_text(first)
+    with pytest.raises(dc.DiscreetError, match="does not begin with the header"):
+        squares(path)
+    if first:
+        with pytest.raises(dc.DiscreetError, match="does not begin with the header"):
+            run_experiment(Squares(), tmp_path)
+
+
+def test_records_of_units_that_a_run_does_not_have_are_no_rows_of_it(tmp_path: Path) -> None:
+    """Earlier versions named some budgets by fewer digits."""
+    run_experiment(Squares(), tmp_path)
+    path = records_path(Squares(), tmp_path)
+    with path.open("a") as file:
+        file.write(json.dumps({"unit": "0.333333", "value": 9}) + "\n")
+    assert [row.unit for row in run_experiment(Squares(), tmp_path).rows] == [str(i) for i in range(6)]
+
+
+def test_units_have_all_digits_of_their_budgets(tmp_path: Path) -> None:
+    rows = reproduce("fig2", tmp_path / "fig2", epsilons=(1.0, 1.0000001, 1 / 3)).rows
+    assert [row.unit for row in rows] == ["1", "1.0000001", repr(1 / 3)]
+    assert [row.epsilon for row in rows] == [1.0, 1.0000001, 1 / 3]
+    (row,) = reproduce("fig4", tmp_path / "fig4", epsilons=(1 / 3,), seeds=(1,), clients=1, presets=()).rows
+    assert row.epsilon == 1 / 3
+    with pytest.raises(dc.DiscreetError, match=r"epsilons has 2 entries and seeds has 5"):
+        reproduce("fig4", tmp_path, epsilons=(1.0, 2.0))

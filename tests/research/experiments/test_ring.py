@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from discreet.research.experiments import run_experiment
-from discreet.research.experiments._paper_figures import GaussianRing, RingLaw
+from discreet.research.experiments._paper_figures import RingExperiment, RingLaw
 
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RingLaw]:
     folder: Path = tmp_path_factory.mktemp("fig1")
-    return {row.unit: row for row in run_experiment(GaussianRing(presets=()), folder).rows}
+    return {row.unit: row for row in run_experiment(RingExperiment(presets=()), folder).rows}
 
 
 @pytest.mark.slow

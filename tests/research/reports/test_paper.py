@@ -14,7 +14,7 @@ from discreet.research._boosted import Training
 from discreet.research._reports import STATISTICS, CostQuantiles, realised_epsilon_of_records, recorded_client_costs
 from discreet.research._reports._paper import paper_figure, paper_findings, paper_page
 from discreet.research.experiments import FIGURES, named_experiment, read_records, records_path, run_experiment
-from discreet.research.experiments._paper_figures import GaussianRing, MixtureClient, MixtureLaw, RandomMixtures
+from discreet.research.experiments._paper_figures import MixtureClient, MixtureExperiment, MixtureLaw, RingExperiment
 from tests.pictures import assert_picture
 from tests.soaking import wide
 
@@ -24,9 +24,9 @@ TINY = Training(epochs=2, samples=100, batch=50, burn_in=5)
 def tiny(name: str) -> Any:
     match name:
         case "fig1":
-            return replace(GaussianRing(), is_quick=True, training=TINY)
+            return replace(RingExperiment(), is_quick=True, training=TINY)
         case "fig4":
-            return replace(RandomMixtures(), is_quick=True, clients=3, training=TINY)
+            return replace(MixtureExperiment(), is_quick=True, clients=3, training=TINY)
         case _:
             return named_experiment(name, quick=True)
 

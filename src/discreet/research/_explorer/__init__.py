@@ -71,8 +71,8 @@ def _page_handler_class(content: bytes) -> type[BaseHTTPRequestHandler]:
             self._send_page(with_content=False)
 
         def _send_page(self, *, with_content: bool) -> None:
-            named = (self.headers.get("Host") or "").rsplit(":", 1)[0]
-            if named not in (_HOST, "localhost"):  # another site's name may point here (DNS rebinding)
+            host = (self.headers.get("Host") or "").rsplit(":", 1)[0]
+            if host not in (_HOST, "localhost"):  # another site's name may point here (DNS rebinding)
                 self.send_error(403)
             elif self.path.split("?")[0] not in ("/", "/index.html"):
                 self.send_error(404)
@@ -123,7 +123,7 @@ def _flights_json() -> str:
     """Every aircraft's flights by time zone, as JSON that cannot end a script tag."""
     books = zone_logbooks()
     rows = [
-        f"{name}|" + ",".join(f"{place}:{count}" for place, count in enumerate(counts) if count)
+        f"{name}|" + ",".join(f"{zone}:{count}" for zone, count in enumerate(counts) if count)
         for name, counts in zip(books.clients, books.counts.tolist(), strict=True)
     ]
     text = json.dumps({"zones": books.outcomes, "aircraft": "\n".join(rows)}, separators=(",", ":"))

@@ -47,16 +47,18 @@ th { border-bottom: 1px solid #999 } td.text, th.text { text-align: left } tr.ru
 def html_table(head: Sequence[str], body: Sequence[Sequence[object]], texts: int = 1, rule_on: int | None = 0) -> str:
     """A table, the first `texts` columns flush left, a rule above each new value in column `rule_on`."""
 
-    def html_cell(place: int, tag: str, value: object) -> str:
-        shown = f"{value:.6f}" if isinstance(value, float) else html.escape(str(value))
-        return f"<{tag} class='text'>{shown}</{tag}>" if place < texts else f"<{tag}>{shown}</{tag}>"
+    def html_cell(column: int, tag: str, value: object) -> str:
+        text = f"{value:.6f}" if isinstance(value, float) else html.escape(str(value))
+        return f"<{tag} class='text'>{text}</{tag}>" if column < texts else f"<{tag}>{text}</{tag}>"
 
     rows, last = [], None
     for line in body:
-        new = rule_on is not None and line[rule_on] != last
+        is_new = rule_on is not None and line[rule_on] != last
         last = line[rule_on] if rule_on is not None else None
         rows.append(
-            f"<tr{' class=rule' if new else ''}>" + "".join(html_cell(i, "td", v) for i, v in enumerate(line)) + "</tr>"
+            f"<tr{' class=rule' if is_new else ''}>"
+            + "".join(html_cell(i, "td", v) for i, v in enumerate(line))
+            + "</tr>"
         )
     return f"<table><tr>{''.join(html_cell(i, 'th', v) for i, v in enumerate(head))}</tr>{''.join(rows)}</table>"
 
@@ -91,22 +93,37 @@ def picture_html(pictures: Pictures, name: str) -> str:
     return f"<img alt='{name}' src='data:image/png;base64,{base64.b64encode(pictures[name]).decode()}'>"
 
 
-def set_figure_title(drawn: Figure, title: str, size: float = 13) -> None:
+def set_figure_title(figure: Figure, title: str, size: float = 13) -> None:
     """Write the title of a picture at its upper left."""
-    drawn.suptitle(title, x=0.012, ha="left", fontsize=size, fontweight="bold")
+    figure.suptitle(title, x=0.012, ha="left", fontsize=size, fontweight="bold")
 
 
-def write_quick_run_mark(drawn: Figure, mark: str = "QUICK RUN") -> None:
+def write_quick_run_mark(figure: Figure, mark: str = "QUICK RUN") -> None:
     """Mark a picture of a quick run."""
-    drawn.text(0.995, 0.985, mark, ha="right", va="top", fontsize=9, color="#B00020", fontweight="bold")
+    figure.text(0.995, 0.985, mark, ha="right", va="top", fontsize=9, color="#B00020", fontweight="bold")
 
 
-def add_common_legend(drawn: Figure, axes: Axes, wanted: Sequence[str] | None = None) -> None:
+def add_common_legend(figure: Figure, axes: Axes, names: Sequence[str] | None = None) -> None:
     """Add one legend below all panels, of the labels in one of them: those wanted, or all."""
     handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-    labels = list(handles) if wanted is None else list(wanted)
-    shown = [handles[label] for label in labels]
-    drawn.legend(shown, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=9)
+    labels = list(handles) if names is None else list(names)
+    shown_handles = [handles[label] for label in labels]
+    figure.legend(shown_handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=9)
+
+
+def draw_density_image(
+    axes: Axes, density: Sequence[float], half_width: float, *, colours: str, brightest: float
+) -> Any:
+    """Draw a density on a square grid around the origin, recorded row by row from below, and return the image."""
+    side = round(len(density) ** 0.5)
+    image = axes.imshow(
+        np.reshape(density, (side, side)), origin="lower", extent=(-half_width, half_width, -half_width, half_width),
+        cmap=colours, vmin=0.0, vmax=brightest, interpolation="bilinear",
+    )  # fmt: skip
+    axes.grid(visible=False)
+    axes.set_xticks([-2, 0, 2])
+    axes.set_yticks([-2, 0, 2])
+    return image
 
 
 _GAP = 0.062  # between two names, as a share of the panel's height
@@ -148,15 +165,15 @@ def draw_named_curves(axes: Axes, budgets: Sequence[float], lines: Mapping[str, 
 def move_heights_apart(ends: Mapping[str, float], gap: float) -> dict[str, float]:
     """The heights moved as little as possible (in squares) so that neighbours are at least `gap` apart, in the same order, none below 0."""
     order = sorted(ends, key=lambda name: ends[name])
-    groups: list[tuple[float, int]] = []  # mean of (height - place * gap), members: pooled while they would overlap
-    for place, name in enumerate(order):
-        level, size = ends[name] - place * gap, 1
+    groups: list[tuple[float, int]] = []  # mean of (height - index * gap), members: pooled while they would overlap
+    for index, name in enumerate(order):
+        level, size = ends[name] - index * gap, 1
         while groups and groups[-1][0] >= level:
-            before, members = groups.pop()
-            level, size = (before * members + level * size) / (members + size), members + size
+            neighbour, members = groups.pop()
+            level, size = (neighbour * members + level * size) / (members + size), members + size
         groups.append((level, size))
     levels = [level for level, size in groups for _ in range(size)]
-    return {name: max(level, 0.0) + place * gap for place, (name, level) in enumerate(zip(order, levels, strict=True))}
+    return {name: max(level, 0.0) + index * gap for index, (name, level) in enumerate(zip(order, levels, strict=True))}
 
 
 STATISTICS = ("mean", "median", "90 %", "maximum")
@@ -191,8 +208,8 @@ def recorded_client_costs(
 
 def recorded_mechanisms(rows: Sequence[MixtureClient]) -> list[str]:
     """The mechanisms in the records, in the order to show them."""
-    known = ("proposed", "boosted", "boosted_corrected", "mollifier")
-    return [name for name in known if name in rows[0].laws]
+    order = ("proposed", "boosted", "boosted_corrected", "mollifier")
+    return [name for name in order if name in rows[0].laws]
 
 
 class RecordAtBudget(Protocol):
@@ -214,7 +231,7 @@ def titles_with_budgets_text(rows: Iterable[TitledRecordAtBudget]) -> str:
     budgets: dict[str, list[str]] = {}
     for row in rows:
         budgets.setdefault(row.title, []).append(f"{row.epsilon:g}")
-    return "; ".join(f"{title} at ε = {', '.join(those)}" for title, those in budgets.items())
+    return "; ".join(f"{title} at ε = {', '.join(texts)}" for title, texts in budgets.items())
 
 
 def recorded_epsilons(rows: Sequence[RecordAtBudget]) -> list[float]:
@@ -250,13 +267,13 @@ def write_report(report: str, runs: Runs, folder: Path) -> Path:
 
     figures: dict[str, Figure] = {}
     page: Callable[[Pictures], str]
-    file, before = report, ""
+    file, prefix = report, ""
     match report:
         case "paper":
             figures = {name: _paper.paper_figure(run) for name, run in runs.items()}
             file, page = "report", partial(_paper.paper_page, runs)
         case "follow-up":
-            figures, before = follow_up.follow_up_figures(runs), "follow-up-"
+            figures, prefix = follow_up.follow_up_figures(runs), "follow-up-"
             page = partial(follow_up.follow_up_page, runs)
         case "population":
             figures = population.population_figures(runs["population"])
@@ -267,8 +284,8 @@ def write_report(report: str, runs: Runs, folder: Path) -> Path:
             page = partial(designs.learned_designs_page, runs)
     mark = ".quick" if any(run.header.quick for run in runs.values()) else ""
     pictures = {
-        name: _save_picture_as_png_and_pdf(drawn, folder / f"{before}{name}{mark}.png")
-        for name, drawn in figures.items()
+        name: _save_picture_as_png_and_pdf(figure, folder / f"{prefix}{name}{mark}.png")
+        for name, figure in figures.items()
     }
     path = folder / f"{file}.html"
     path.write_text(page(pictures), encoding="utf-8")

@@ -87,33 +87,33 @@ class DesignCase:
 
 def design_cases(rows: Sequence[DesignedSplit]) -> list[DesignCase]:
     """Sets in their recorded order, budgets in theirs."""
-    found: dict[tuple[str, float], list[DesignedSplit]] = {}
+    groups: dict[tuple[str, float], list[DesignedSplit]] = {}
     for row in rows:
-        found.setdefault((row.set, row.epsilon), []).append(row)
-    return [DesignCase(tuple(those)) for those in found.values()]
+        groups.setdefault((row.set, row.epsilon), []).append(row)
+    return [DesignCase(tuple(splits)) for splits in groups.values()]
 
 
 def design_findings(rows: Sequence[DesignedSplit]) -> list[Finding]:
     """The findings of the comparison, in sentences."""
-    found = design_cases(rows)
+    cases = design_cases(rows)
     wins = ", ".join(
-        f"{divergence_label(f)} {sum(case.design_has_smallest_mean(f) for case in found)}" for f in PAPER_DIVERGENCES
+        f"{divergence_label(f)} {sum(case.design_has_smallest_mean(f) for case in cases)}" for f in PAPER_DIVERGENCES
     )
-    lost = [case for case in found if not all(case.design_has_smallest_mean(f) for f in PAPER_DIVERGENCES)]
-    above = [case.ratio_to_lower_bound - 1.0 for case in found]
-    far = [case for case in found if case.ratio_to_lower_bound > 1.1]
+    losses = [case for case in cases if not all(case.design_has_smallest_mean(f) for f in PAPER_DIVERGENCES)]
+    excesses = [case.ratio_to_lower_bound - 1.0 for case in cases]
+    far_cases = [case for case in cases if case.ratio_to_lower_bound > 1.1]
     exact = [row.exact_gap for row in rows if row.exact_gap is not None]
-    said = [
+    findings = [
         (
             "The smallest mean.",
             "The design is compared with Q*, the linear mechanism, the mollifier and the best uniform floor. It has the smallest mean in "
-            f"this number of {len(found)} cases: {wins}."
-            + (f" It does not on {titles_with_budgets_text(lost)}." if lost else ""),
+            f"this number of {len(cases)} cases: {wins}."
+            + (f" It does not on {titles_with_budgets_text(losses)}." if losses else ""),
         ),
         (
             "Distance from the lower bound.",
-            f"Its mean KL is {statistics.median(above):.1%} above the certified floor in the median, and {max(above):.0%} at worst"
-            + (f". It is more than 10% above on {titles_with_budgets_text(far)}." if far else "."),
+            f"Its mean KL is {statistics.median(excesses):.1%} above the certified floor in the median, and {max(excesses):.0%} at worst"
+            + (f". It is more than 10% above on {titles_with_budgets_text(far_cases)}." if far_cases else "."),
         ),
         (
             "Certificates.",
@@ -131,36 +131,36 @@ def design_findings(rows: Sequence[DesignedSplit]) -> list[Finding]:
             f"The smallest kept share of the best worst case is {min(row.kept for row in rows):.3g}.",
         ),
     ]
-    stayed = [case for case in found if case.count_of_splits_without_design]
-    if stayed:
-        told = ", ".join(
-            f"{case.title} at ε = {case.epsilon:g}: {case.count_of_splits_without_design}" for case in stayed
+    undesigned = [case for case in cases if case.count_of_splits_without_design]
+    if undesigned:
+        counts = ", ".join(
+            f"{case.title} at ε = {case.epsilon:g}: {case.count_of_splits_without_design}" for case in undesigned
         )
-        said.append(
+        findings.append(
             (
                 "Where the examples did not support a design.",
-                f"In some splits Q* or the best uniform floor was kept. Their number: {told}.",
+                f"In some splits Q* or the best uniform floor was kept. Their number: {counts}.",
             )
         )
-    return said
+    return findings
 
 
 def design_divergences_table(rows: Sequence[DesignedSplit], divergence: str) -> Table:
     """Mean divergence by sampler, set and budget."""
-    found = design_cases(rows)
-    epsilons = sorted({case.epsilon for case in found})
+    cases = design_cases(rows)
+    epsilons = sorted({case.epsilon for case in cases})
     body = []
-    for title in dict.fromkeys(case.title for case in found):
-        those = {case.epsilon: case for case in found if case.title == title}
-        for place, name in enumerate((*DESIGN_RIVALS, "designed")):
-            cells = [_four_digits_text(those[epsilon].mean_divergence(name, divergence)) for epsilon in epsilons]
-            body.append(["" if place else title, SAMPLER_LABELS[name], *cells])
+    for title in dict.fromkeys(case.title for case in cases):
+        by_epsilon = {case.epsilon: case for case in cases if case.title == title}
+        for index, name in enumerate((*DESIGN_RIVALS, "designed")):
+            cells = [_four_digits_text(by_epsilon[epsilon].mean_divergence(name, divergence)) for epsilon in epsilons]
+            body.append(["" if index else title, SAMPLER_LABELS[name], *cells])
         if divergence == "kl":
             body.append(
                 [
                     "",
                     "no sampler is below",
-                    *(_four_digits_text(those[epsilon].lower_bound, down=True) for epsilon in epsilons),
+                    *(_four_digits_text(by_epsilon[epsilon].lower_bound, down=True) for epsilon in epsilons),
                 ]
             )
     return ["set", "sampler", *(f"ε = {epsilon:g}" for epsilon in epsilons)], body
@@ -168,7 +168,7 @@ def design_divergences_table(rows: Sequence[DesignedSplit], divergence: str) -> 
 
 def gain_by_kept_worst_case_table(rows: Sequence[KeptAtBudget]) -> Table:
     """The gain over Q* in mean KL for each `keep`, the share of the best worst case that is kept, and the largest possible gain."""
-    keeps = [one.keep for one in rows[0].kept]
+    keeps = [entry.keep for entry in rows[0].kept]
     body = []
     for row in rows:
         cells = [
@@ -184,12 +184,14 @@ def shifted_clients_table(rows: Sequence[ShiftedDesign]) -> Table:
     names = (*SAFE, "elsewhere", "home")
     body = []
     for row in rows:
-        first = row.epsilon == min(one.epsilon for one in rows if one.shift == row.shift)
-        told = [f"{row.title}: {row.made_on} ({row.examples:,}), serving {row.kind} ({row.served:,})" if first else ""]
+        first = row.epsilon == min(other.epsilon for other in rows if other.shift == row.shift)
+        titles = [
+            f"{row.title}: {row.made_on} ({row.examples:,}), serving {row.kind} ({row.served:,})" if first else ""
+        ]
         cells = [_four_digits_text(row.means[name]) for name in names]
         body.append(
             [
-                *told,
+                *titles,
                 f"{row.epsilon:g}",
                 *cells,
                 _four_digits_text(row.floor, down=True),
@@ -201,36 +203,37 @@ def shifted_clients_table(rows: Sequence[ShiftedDesign]) -> Table:
 
 def shifted_clients_findings(rows: Sequence[ShiftedDesign]) -> list[Finding]:
     """Where a design made elsewhere pays, and where it does not."""
-    kinds = {row.shift: [one for one in rows if one.shift == row.shift] for row in rows}
-    named = {name: f"{those[0].title} ({those[0].made_on}, serving {those[0].kind})" for name, those in kinds.items()}
-    pays = [name for name, those in kinds.items() if all(one.is_design_better for one in those)]
-    fails = [name for name, those in kinds.items() if not any(one.is_design_better for one in those)]
+    kinds = {row.shift: [other for other in rows if other.shift == row.shift] for row in rows}
+    labels = {name: f"{cases[0].title} ({cases[0].made_on}, serving {cases[0].kind})" for name, cases in kinds.items()}
+    pays = [name for name, cases in kinds.items() if all(case.is_design_better for case in cases)]
+    fails = [name for name, cases in kinds.items() if not any(case.is_design_better for case in cases)]
     mixed = [name for name in kinds if name not in (*pays, *fails)]
-    said = []
+    findings = []
     if pays:
-        told = "; ".join(f"{named[name]} {_closed_gap_range_text(kinds[name])}" for name in pays)
-        said.append(
+        text = "; ".join(f"{labels[name]} {_closed_gap_range_text(kinds[name])}" for name in pays)
+        findings.append(
             (
                 "Where a design made elsewhere pays.",
                 "The gap lies between the floor and the best of Q*, mollifier and best uniform. The design closes this part of it: "
-                f"{told}.",
+                f"{text}.",
             )
         )
     if mixed:
-        told = "; ".join(
-            f"{named[name]}, at ε = {', '.join(f'{one.epsilon:g}' for one in kinds[name] if one.is_design_better)} only"
+        text = "; ".join(
+            f"{labels[name]}, at ε = {', '.join(f'{case.epsilon:g}' for case in kinds[name] if case.is_design_better)} only"
             for name in mixed
         )
-        said.append(("Where it depends.", f"{told}."))
+        findings.append(("Where it depends.", f"{text}."))
     if fails:
-        told = "; ".join(
-            f"{named[name]}: {min(one.means['elsewhere'] / min(one.means[safe] for safe in SAFE) for one in kinds[name]):.1f} to "
-            f"{max(one.means['elsewhere'] / min(one.means[safe] for safe in SAFE) for one in kinds[name]):.1f} times"
-            for name in fails
-        )
-        worse = f"Mean KL, compared with the best of Q*, mollifier and best uniform: {told}."
-        said.append(("Where it stops paying.", f"{worse} Privacy is the same; only the mean is worse."))
-    return said
+        text = "; ".join(f"{labels[name]}: {_relative_cost_range_text(kinds[name])} times" for name in fails)
+        worse = f"Mean KL, compared with the best of Q*, mollifier and best uniform: {text}."
+        findings.append(("Where it stops paying.", f"{worse} Privacy is the same; only the mean is worse."))
+    return findings
+
+
+def _relative_cost_range_text(rows: Sequence[ShiftedDesign]) -> str:
+    ratios = [row.means["elsewhere"] / row.best_mean_without_design for row in rows]
+    return f"{min(ratios):.1f} to {max(ratios):.1f}"
 
 
 def _closed_gap_range_text(rows: Sequence[ShiftedDesign]) -> str:
@@ -265,45 +268,51 @@ _TAUGHT = 1.0  # the smallest epsilon at which a few thousand clients are inform
 
 def closed_gap_table(rows: Sequence[LearnedRun], times: int = 1) -> Table:
     """The closed share of the gap, mean over the orders of clients: a line for each set, a column for each budget."""
-    those = [row for row in rows if row.times == times]
-    budgets = sorted({row.epsilon for row in those})
+    runs = [row for row in rows if row.times == times]
+    budgets = sorted({row.epsilon for row in runs})
     body = []
-    for name in dict.fromkeys(row.set for row in those):
-        mine = [row for row in those if row.set == name]
-        cells = [f"{statistics.fmean(row.closed_gap_share for row in mine if row.epsilon == e):.0%}" for e in budgets]
-        body.append([f"{mine[0].title} (n = {mine[0].clients:,})", *cells])
+    for name in dict.fromkeys(row.set for row in runs):
+        set_runs = [row for row in runs if row.set == name]
+        cells = [
+            f"{statistics.fmean(row.closed_gap_share for row in set_runs if row.epsilon == e):.0%}" for e in budgets
+        ]
+        body.append([f"{set_runs[0].title} (n = {set_runs[0].clients:,})", *cells])
     return ["set", *(f"ε = {epsilon:g}" for epsilon in budgets)], body
 
 
 def learned_design_findings(rows: Sequence[LearnedRun]) -> list[Finding]:
     """How much of the gap is closed, in how many cases none is, and the largest loss."""
-    said = []
+    findings = []
     for times in sorted({row.times for row in rows}):
-        those = [row for row in rows if row.times == times]
+        runs = [row for row in rows if row.times == times]
         cases: dict[tuple[str, float], list[LearnedRun]] = {}
-        for row in those:
+        for row in runs:
             cases.setdefault((row.set, row.epsilon), []).append(row)
-        closed = {case: statistics.fmean(row.closed_gap_share for row in mine) for case, mine in cases.items()}
-        taught = [share for (_, epsilon), share in closed.items() if epsilon >= _TAUGHT]
-        stayed = sum(not any(batch.published for row in mine for batch in row.batches) for mine in cases.values())
-        worst = max(those, key=lambda row: row.relative_excess_over_no_design)
+        closed = {
+            case: statistics.fmean(row.closed_gap_share for row in case_runs) for case, case_runs in cases.items()
+        }
+        shares = [share for (_, epsilon), share in closed.items() if epsilon >= _TAUGHT]
+        undesigned = sum(
+            not any(batch.published for row in case_runs for batch in row.batches) for case_runs in cases.values()
+        )
+        worst = max(runs, key=lambda row: row.relative_excess_over_no_design)
         loss = max(worst.relative_excess_over_no_design, 0.0)
-        median = f"the median over ε ≥ {_TAUGHT:g} is {statistics.median(taught):.0%}, " if taught else ""
-        said.append(
+        median = f"the median over ε ≥ {_TAUGHT:g} is {statistics.median(shares):.0%}, " if shares else ""
+        findings.append(
             (
                 "One sample of each client." if times == 1 else f"With {times} times as many clients.",
                 f"Share of the gap that is closed: {median}over all {len(closed)} cases {statistics.median(closed.values()):.0%}. In "
-                f"{stayed} of them no design was ever published. The largest loss against the better of Q* and the mollifier in any of "
-                f"{len(those)} runs is {loss:.2%} ({worst.title}, ε = {worst.epsilon:g}).",
+                f"{undesigned} of them no design was ever published. The largest loss against the better of Q* and the mollifier in any of "
+                f"{len(runs)} runs is {loss:.2%} ({worst.title}, ε = {worst.epsilon:g}).",
             )
         )
-    return said
+    return findings
 
 
-def reweighted_estimate_errors_table(rows: Sequence[ReweightedSet], drawn: str, *, squared: bool = False) -> Table:
+def reweighted_estimate_errors_table(rows: Sequence[ReweightedSet], skew: str, *, squared: bool = False) -> Table:
     """TV errors by estimate, or mean squared ones in units of 10^-6: a line for each set and budget."""
     body = []
-    for row in (row for row in rows if row.drawn == drawn):
+    for row in (row for row in rows if row.drawn == skew):
         cells = [
             f"{1e6 * row.squared[name].mean:,.1f}" if squared else f"{row.errors[name].mean:.3f}" for name in ESTIMATES
         ]
@@ -313,31 +322,31 @@ def reweighted_estimate_errors_table(rows: Sequence[ReweightedSet], drawn: str, 
 
 def reweighted_estimate_findings(rows: Sequence[ReweightedSet]) -> list[Finding]:
     """Which estimates are closer to the served clients' average than the best oracle."""
-    said = []
-    for drawn, headline in (
+    findings = []
+    for skew, headline in (
         ("random", "Examples like the clients."),
         ("skewed", "Examples unlike the clients."),
     ):
-        those = [row for row in rows if row.drawn == drawn]
-        if not those:
+        cases = [row for row in rows if row.drawn == skew]
+        if not cases:
             continue
-        won = {name: sum(_has_smaller_mean_error_than(row, name, "reports") for row in those) for name in _BY_EXAMPLES}
-        lost = [
-            row for row in those if not any(_has_smaller_mean_error_than(row, name, "reports") for name in _BY_EXAMPLES)
+        wins = {name: sum(_has_smaller_mean_error_than(row, name, "reports") for row in cases) for name in _BY_EXAMPLES}
+        losses = [
+            row for row in cases if not any(_has_smaller_mean_error_than(row, name, "reports") for name in _BY_EXAMPLES)
         ]
-        alone = sum(_has_smaller_mean_error_than(row, "examples", "reweighted") for row in those)
-        lost_text = "One of the three is closer than block reports in every case."
-        if lost:
-            lost_text = f"Block reports are closer than all three on {titles_with_budgets_text(lost)}."
-        said.append(
+        unaided = sum(_has_smaller_mean_error_than(row, "examples", "reweighted") for row in cases)
+        note = "One of the three is closer than block reports in every case."
+        if losses:
+            note = f"Block reports are closer than all three on {titles_with_budgets_text(losses)}."
+        findings.append(
             (
                 headline,
-                f"Three estimates are compared with block reports. They are closer in this number of {len(those)} cases: designed samples "
-                f"as they are {won['samples']}, examples reweighted to explain them {won['reweighted']}, samples debiased by the examples "
-                f"{won['debiased']}. {lost_text} The examples alone, without any samples, are closer than the reweighted ones in {alone}.",
+                f"Three estimates are compared with block reports. They are closer in this number of {len(cases)} cases: designed samples "
+                f"as they are {wins['samples']}, examples reweighted to explain them {wins['reweighted']}, samples debiased by the examples "
+                f"{wins['debiased']}. {note} The examples alone, without any samples, are closer than the reweighted ones in {unaided}.",
             )
         )
-    return said
+    return findings
 
 
 def _has_smaller_mean_error_than(row: ReweightedSet, name: str, other: str) -> bool:
@@ -348,26 +357,26 @@ def learned_designs_page(runs: Runs, pictures: Pictures) -> str:
     """The page on designs learned privately and on the population behind designed samples; it has no pictures."""
     learned, reweighted = runs["learned"], runs["reweighted"]
     header = learned.header
-    said = [*learned_design_findings(learned.rows), *reweighted_estimate_findings(reweighted.rows)]
+    findings = [*learned_design_findings(learned.rows), *reweighted_estimate_findings(reweighted.rows)]
     parts = []
     for times in sorted({row.times for row in learned.rows}):
         parts += [
             f"<h2>Share of the gap that was closed, {times} times the clients</h2>",
             reports.html_table(*closed_gap_table(learned.rows, times), rule_on=None),
         ]
-    for drawn in dict.fromkeys(row.drawn for row in reweighted.rows):
+    for skew in dict.fromkeys(row.drawn for row in reweighted.rows):
         parts += [
-            f"<h2>TV from the estimate to the average served client, {html.escape(drawn)} examples</h2>",
-            reports.html_table(*reweighted_estimate_errors_table(reweighted.rows, drawn), texts=2),
-            f"<h2>Mean squared error of a share times 10^6, {html.escape(drawn)} examples</h2>",
-            reports.html_table(*reweighted_estimate_errors_table(reweighted.rows, drawn, squared=True), texts=2),
+            f"<h2>TV from the estimate to the average served client, {html.escape(skew)} examples</h2>",
+            reports.html_table(*reweighted_estimate_errors_table(reweighted.rows, skew), texts=2),
+            f"<h2>Mean squared error of a share times 10^6, {html.escape(skew)} examples</h2>",
+            reports.html_table(*reweighted_estimate_errors_table(reweighted.rows, skew, squared=True), texts=2),
         ]
     return reports.html_page(
         "designs learned privately",
         "Designs learned privately, and what their samples tell",
         f"By discreet {html.escape(header.version)}: {html.escape(header.computes)}.",
         quick="one set, one budget." if header.quick else None,
-        findings=reports.findings_as_html_items(said),
+        findings=reports.findings_as_html_items(findings),
         parts=parts,
     )
 
@@ -382,33 +391,33 @@ _ACROSS = 3
 
 def design_figure(run: RecordedRun[DesignedSplit]) -> Figure:
     """One panel for each set; the floor is at 1."""
-    found: dict[str, list[DesignCase]] = {}
+    cases_by_title: dict[str, list[DesignCase]] = {}
     for case in design_cases(run.rows):
-        found.setdefault(case.title, []).append(case)
-    down = -(-len(found) // _ACROSS)
+        cases_by_title.setdefault(case.title, []).append(case)
+    down = -(-len(cases_by_title) // _ACROSS)
     with using_library_style():
-        drawn = empty_figure(11.6, 1.2 + 2.7 * down)
+        figure = empty_figure(11.6, 1.2 + 2.7 * down)
         reports.set_figure_title(
-            drawn, "Mean KL of clients that no design has seen, as a multiple of what no private sampler can go below"
+            figure, "Mean KL of clients that no design has seen, as a multiple of what no private sampler can go below"
         )
-        grid = drawn.subplots(down, min(_ACROSS, len(found)), squeeze=False, sharex=True)
+        grid = figure.subplots(down, min(_ACROSS, len(cases_by_title)), squeeze=False, sharex=True)
         panels: list[Axes] = list(grid.flat)
-        for axes, (title, those) in zip(panels, found.items(), strict=False):
-            _draw_design_panel(axes, title, those)
-        for axes in panels[len(found) :]:
+        for axes, (title, cases) in zip(panels, cases_by_title.items(), strict=False):
+            _draw_design_panel(axes, title, cases)
+        for axes in panels[len(cases_by_title) :]:
             axes.set_visible(False)
         panels[0].legend(frameon=False, fontsize=9, loc="upper left")
         if run.header.quick:
-            reports.write_quick_run_mark(drawn)
-    return drawn
+            reports.write_quick_run_mark(figure)
+    return figure
 
 
-def _draw_design_panel(axes: Axes, title: str, those: Sequence[DesignCase]) -> None:
-    those = sorted(those, key=lambda case: case.epsilon)
-    budgets = [case.epsilon for case in those]
+def _draw_design_panel(axes: Axes, title: str, cases: Sequence[DesignCase]) -> None:
+    cases = sorted(cases, key=lambda case: case.epsilon)
+    budgets = [case.epsilon for case in cases]
     axes.axhline(1.0, color=QUIET, linewidth=1.0)
     for name in (*DESIGN_RIVALS, "designed"):
-        ratios = [case.mean_divergence(name, "kl") / case.lower_bound for case in those]
+        ratios = [case.mean_divergence(name, "kl") / case.lower_bound for case in cases]
         axes.plot(
             budgets, ratios, color=_COLOURS[name], label=SAMPLER_LABELS[name], marker="o", markersize=3.5,
             linewidth=2.2 if name == "designed" else 1.4, linestyle="--" if name == "linear" else "-",
@@ -417,7 +426,7 @@ def _draw_design_panel(axes: Axes, title: str, those: Sequence[DesignCase]) -> N
     axes.set_yscale("log")
     axes.set_xticks(budgets, [f"{epsilon:g}" for epsilon in budgets])
     axes.minorticks_off()
-    highest = max(case.mean_divergence(name, "kl") / case.lower_bound for case in those for name in DESIGN_RIVALS)
+    highest = max(case.mean_divergence(name, "kl") / case.lower_bound for case in cases for name in DESIGN_RIVALS)
     ticks = [tick for tick in (1, 1.5, 2, 3, 5, 10, 20, 40) if tick <= 1.15 * highest]
     axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.set_xlabel("ε", color=INK)

@@ -34,7 +34,6 @@ from discreet.research._reports import (
 from discreet.research.experiments import (
     ORDERED_MECHANISMS,
     PAPER_DIVERGENCES,
-    PAPER_DIVERGENCES as SHOWN,
     ClassAtBudget,
     FiniteClasses,
     MixtureClasses,
@@ -58,12 +57,20 @@ ORDERED_LABELS = {"transport": "transport", "optimal": "Q*", "mollifier": "molli
 
 def minimax_values_table(rows: Sequence[FiniteClasses], outcomes: int) -> Table:
     """Minimax values on that many outcomes, by the published calibration (none if its weight is 1 or more) and by ours."""
-    head = ["notion", "class", *(f"{divergence_label(f)}, {whose}" for f in SHOWN for whose in ("theirs", "ours"))]
+    head = [
+        "notion",
+        "class",
+        *(f"{divergence_label(f)}, {whose}" for f in PAPER_DIVERGENCES for whose in ("theirs", "ours")),
+    ]
     body = []
     for row in rows:
         if row.outcomes == outcomes:
-            for name, found in row.classes.items():
-                values = [value for f in SHOWN for value in (found.published_minimax.get(f), found.minimax.get(f))]
+            for name, comparison in row.classes.items():
+                values = [
+                    value
+                    for f in PAPER_DIVERGENCES
+                    for value in (comparison.published_minimax.get(f), comparison.minimax.get(f))
+                ]
                 body.append([_notion_label(row), name, *map(_five_digits_text, values)])
     return head, body
 
@@ -75,16 +82,16 @@ def mixture_divergences_table(rows: Sequence[MixtureClasses], divergence: str = 
     head = ["clients", "notion", "class", "linear, largest", "projection, largest", "linear, mean", "projection, mean"]
     body = []
     for row in rows:
-        for name, found in row.classes.items():
-            one = found.pointwise[divergence]
-            told = (one.linear, one.projection, one.linear_mean, one.projection_mean)
+        for name, comparison in row.classes.items():
+            costs = comparison.pointwise[divergence]
+            numbers = (costs.linear, costs.projection, costs.linear_mean, costs.projection_mean)
             body.append(
                 [
                     row.title,
                     _notion_label(row),
                     name,
-                    *map(_five_digits_text, told),
-                    _projection_worse_count_text(found),
+                    *map(_five_digits_text, numbers),
+                    _projection_worse_count_text(comparison),
                 ]
             )
     return [*head, "worse off, by any f"], body
@@ -94,29 +101,29 @@ def published_numbers_table(finite: Sequence[FiniteClasses], mixtures: Sequence[
     """Every published number beside ours; the Hellinger distance halved, as published."""
     body = []
     for row in finite:
-        for name, found in row.classes.items() if row.outcomes == 10 else ():
-            cited = PUBLISHED_FINITE.get((row.kind, row.budget, name), {})
+        for name, comparison in row.classes.items() if row.outcomes == 10 else ():
+            published = PUBLISHED_FINITE.get((row.kind, row.budget, name), {})
             body += _rows_of_our_and_published_numbers(
-                ["10 outcomes, minimax", _notion_label(row), name], cited, found.minimax
+                ["10 outcomes, minimax", _notion_label(row), name], published, comparison.minimax
             )
-    for place in mixtures:
-        for name, found in place.classes.items() if place.shape == "laplace" else ():
+    for mixture in mixtures:
+        for name, comparison in mixture.classes.items() if mixture.shape == "laplace" else ():
             for mechanism in ("projection", "linear"):
-                cited = PUBLISHED_LAPLACE.get((place.kind, place.budget, name, mechanism), {})
-                ours = {f: getattr(one, mechanism) for f, one in found.pointwise.items()}
-                what = f"largest of {found.clients} mixtures, {mechanism}"
-                body += _rows_of_our_and_published_numbers([what, _notion_label(place), name], cited, ours)
+                published = PUBLISHED_LAPLACE.get((mixture.kind, mixture.budget, name, mechanism), {})
+                ours = {f: getattr(costs, mechanism) for f, costs in comparison.pointwise.items()}
+                case = f"largest of {comparison.clients} mixtures, {mechanism}"
+                body += _rows_of_our_and_published_numbers([case, _notion_label(mixture), name], published, ours)
     return ["what", "notion", "class", "divergence", "published", "ours"], body
 
 
 def _rows_of_our_and_published_numbers(
-    what: list[str], cited: Mapping[str, float], ours: Mapping[str, float]
+    case: list[str], published: Mapping[str, float], ours: Mapping[str, float]
 ) -> list[list[str]]:
     lines = []
-    for f, value in cited.items():
+    for f, value in published.items():
         halved = hellinger_from_published_half(1.0) if f == "hellinger" else 1.0
         label = f"half {divergence_label(f)}" if f == "hellinger" else divergence_label(f)
-        lines.append([*what, label, f"{value / halved:.6g}", _five_digits_text(ours[f] / halved)])
+        lines.append([*case, label, f"{value / halved:.6g}", _five_digits_text(ours[f] / halved)])
     return lines
 
 
@@ -135,25 +142,25 @@ def ordered_distances_table(rows: Sequence[OrderedSet]) -> Table:
 def follow_up_findings(runs: Runs) -> list[Finding]:
     """What these records say, each with its number: a headline and a sentence."""
     finite, mixtures = runs["local_finite"].rows, runs["local_mixtures"].rows
-    classes = [each for row in (*finite, *mixtures) for each in row.classes.values()]
-    compared = sum(each.clients * len(each.pointwise) for each in classes)
-    worse = sum(one.worse for each in classes for one in each.pointwise.values())
-    excess = max(one.excess for each in classes for one in each.pointwise.values())
-    said = [
+    classes = _class_comparisons_of_rows((*finite, *mixtures))
+    comparison_count = sum(comparison.clients * len(comparison.pointwise) for comparison in classes)
+    worse_count = sum(costs.worse for comparison in classes for costs in comparison.pointwise.values())
+    excess = max(costs.excess for comparison in classes for costs in comparison.pointwise.values())
+    findings = [
         (
             "The projection is never worse than the published linear mechanism."
-            if not worse
+            if not worse_count
             else "The projection is worse somewhere.",
-            f"In {compared:,} comparisons (client, divergence, class, notion) it is worse in {worse}; the largest "
+            f"In {comparison_count:,} comparisons (client, divergence, class, notion) it is worse in {worse_count}; the largest "
             f"excess is {max(excess, 0.0):.1e}, which is rounding.",
         )
     ]
     ratios = [
-        one.projection / one.linear
-        for each in _class_comparisons_of_rows(mixtures)
-        if (one := each.pointwise["kl"]).linear > 1e-6
+        costs.projection / costs.linear
+        for comparison in _class_comparisons_of_rows(mixtures)
+        if (costs := comparison.pointwise["kl"]).linear > 1e-6
     ]
-    said.append(
+    findings.append(
         (
             "The gain.",
             f"The largest KL of the random mixtures is {min(ratios):.2f} to {max(ratios):.2f} times the linear "
@@ -162,39 +169,39 @@ def follow_up_findings(runs: Runs) -> list[Finding]:
         )
     )
     gaps = [
-        _largest_minimax_gap_of_calibrations(each)
+        _largest_minimax_gap_of_calibrations(comparison)
         for row in finite
-        for name, each in row.classes.items()
-        if name != "wide" and each.published_minimax
+        for name, comparison in row.classes.items()
+        if name != "wide" and comparison.published_minimax
     ]
-    wide = [(row, row.classes["wide"]) for row in finite if row.kind == "gaussian"]
-    row, most = max(wide, key=lambda one: one[1].weight / one[1].published_weight)
-    said.append(
+    wide_cases = [(row, row.classes["wide"]) for row in finite if row.kind == "gaussian"]
+    row, case = max(wide_cases, key=lambda pair: pair[1].weight / pair[1].published_weight)
+    findings.append(
         (
             "Both calibrations give one minimax value.",
             f"The published infimum over beta and the two corners of the trade-off function give values that differ by "
             f"at most {max(gaps):.1e} (relative) on outcomes.",
         )
     )
-    said.append(
+    findings.append(
         (
             "Except for clients spread over more than half of the space.",
             f"There the published weight is smaller than the notion allows. On {row.outcomes} outcomes under {row.notion} it is "
-            f"{most.published_weight:.4f}, and {most.weight:.4f} is allowed. The worst KL is {most.published_minimax['kl']:.5f} instead of "
-            f"{most.minimax['kl']:.5f}.",
+            f"{case.published_weight:.4f}, and {case.weight:.4f} is allowed. The worst KL is {case.published_minimax['kl']:.5f} instead of "
+            f"{case.minimax['kl']:.5f}.",
         )
     )
-    past = [row for row in runs["local_plane"].rows if row.published_weight is not None and row.published_weight > 1.0]
-    if past:
-        said.append(
+    laws = [row for row in runs["local_plane"].rows if row.published_weight is not None and row.published_weight > 1.0]
+    if laws:
+        findings.append(
             (
                 "A weight above 1.",
-                f"In the picture of the plane the published calibration gives the local class under {past[0].notion} the weight "
-                f"{past[0].published_weight:.4f}, which is not a mixture. We cap it at 1: a raw draw is then allowed, and nothing is lost.",
+                f"In the picture of the plane the published calibration gives the local class under {laws[0].notion} the weight "
+                f"{laws[0].published_weight:.4f}, which is not a mixture. We cap it at 1: a raw draw is then allowed, and nothing is lost.",
             )
         )
-    said += _ordered_findings(runs["ordered"].rows)
-    return said
+    findings += _ordered_findings(runs["ordered"].rows)
+    return findings
 
 
 def follow_up_page(runs: Runs, pictures: Pictures) -> str:
@@ -213,7 +220,7 @@ def follow_up_page(runs: Runs, pictures: Pictures) -> str:
             reports.html_table(*minimax_values_table(finite, outcomes), texts=2),
         ]
     parts += ["<h2>Random mixtures</h2>", reports.picture_html(pictures, "local_mixtures")]
-    for f in SHOWN:
+    for f in PAPER_DIVERGENCES:
         parts += [
             f"<h3>{divergence_label(f)}</h3>",
             reports.html_table(*mixture_divergences_table(mixtures, f), texts=3),
@@ -242,25 +249,29 @@ def follow_up_page(runs: Runs, pictures: Pictures) -> str:
 
 def _plane_divergences_html_table(rows: Sequence[PlaneLaw]) -> str:
     body = [
-        [row.notion, row.family, row.mechanism, *(_five_digits_text(row.costs[f]) for f in SHOWN)]
+        [row.notion, row.family, row.mechanism, *(_five_digits_text(row.costs[f]) for f in PAPER_DIVERGENCES)]
         for row in rows
         if row.costs
     ]
-    return reports.html_table(["notion", "class", "mechanism", *map(divergence_label, SHOWN)], body, texts=3)
+    return reports.html_table(
+        ["notion", "class", "mechanism", *map(divergence_label, PAPER_DIVERGENCES)], body, texts=3
+    )
 
 
 def _class_comparisons_of_rows(rows: Iterable[FiniteClasses | MixtureClasses]) -> list[ClassAtBudget]:
-    return [each for row in rows for each in row.classes.values()]
+    return [comparison for row in rows for comparison in row.classes.values()]
 
 
-def _largest_minimax_gap_of_calibrations(found: ClassAtBudget) -> float:
+def _largest_minimax_gap_of_calibrations(comparison: ClassAtBudget) -> float:
     """The largest relative difference between minimax values by the two calibrations."""
-    return max(abs(value - found.minimax[f]) / found.minimax[f] for f, value in found.published_minimax.items())
+    return max(
+        abs(value - comparison.minimax[f]) / comparison.minimax[f] for f, value in comparison.published_minimax.items()
+    )
 
 
-def _projection_worse_count_text(found: ClassAtBudget) -> str:
+def _projection_worse_count_text(comparison: ClassAtBudget) -> str:
     """The number of clients and divergences for which the projection is worse."""
-    return f"{sum(one.worse for one in found.pointwise.values())} of {found.clients * len(found.pointwise)}"
+    return f"{sum(costs.worse for costs in comparison.pointwise.values())} of {comparison.clients * len(comparison.pointwise)}"
 
 
 def _notion_label(row: FiniteClasses | MixtureClasses) -> str:
@@ -273,24 +284,24 @@ def _five_digits_text(value: float | None) -> str:
 
 def _ordered_findings(rows: Sequence[OrderedSet]) -> list[tuple[str, str]]:
     """The mechanism with the smallest mean distance, budget by budget, and with the smallest worst case."""
-    said = []
+    lines = []
     for epsilon in sorted({row.epsilon for row in rows}):
         nearest = [_mechanism_with_smallest_distance(row, "mean") for row in rows if row.epsilon == epsilon]
         counts = ", ".join(
             f"{ORDERED_LABELS[name]} on {nearest.count(name)}" for name in ORDERED_MECHANISMS if name in nearest
         )
-        said.append(f"ε = {epsilon:g}: {counts} of {len(nearest)} sets")
+        lines.append(f"ε = {epsilon:g}: {counts} of {len(nearest)} sets")
     worst = sum(_mechanism_with_smallest_distance(row, "single_outcome") == "transport" for row in rows)
     return [
         (
             f"Ordered data: the transport sampler has the smallest worst case in {worst} of {len(rows)}; the mean depends on the budget.",
-            f"Smallest mean distance: {'; '.join(said)}.",
+            f"Smallest mean distance: {'; '.join(lines)}.",
         )
     ]
 
 
-def _mechanism_with_smallest_distance(row: OrderedSet, which: str) -> str:
-    return min(ORDERED_MECHANISMS, key=lambda name: float(getattr(row.distances[name], which)))
+def _mechanism_with_smallest_distance(row: OrderedSet, statistic: str) -> str:
+    return min(ORDERED_MECHANISMS, key=lambda name: float(getattr(row.distances[name], statistic)))
 
 
 _COLOURS = {
@@ -306,24 +317,26 @@ _SHOWN_AT = 2.0  # the budget at which one client is shown, if recorded
 def ordered_distances_figure(rows: Sequence[OrderedSet]) -> Figure:
     """Distances against epsilon, and one client, for delays and cholesterol if available."""
     names = [name for name in _WANTED if any(row.set == name for row in rows)]
-    drawn = empty_figure(11.6, 0.9 + 3.2 * len(names))
-    reports.set_figure_title(drawn, "Ordered outcomes: how far a sample's law is from the client's own, at equal ε")
-    grid = drawn.subplots(len(names), 3, squeeze=False, width_ratios=(1.0, 1.0, 1.9))
+    figure = empty_figure(11.6, 0.9 + 3.2 * len(names))
+    reports.set_figure_title(figure, "Ordered outcomes: how far a sample's law is from the client's own, at equal ε")
+    grid = figure.subplots(len(names), 3, squeeze=False, width_ratios=(1.0, 1.0, 1.9))
     for line, name in zip(grid, names, strict=True):
-        those = sorted((row for row in rows if row.set == name), key=lambda row: row.epsilon)
-        _draw_distance_lines(line[0], those, "mean")
-        write_panel_title(line[0], f"{those[0].title}: mean", f"Wasserstein-1 of {those[0].clients:,} {those[0].who}")
-        _draw_distance_lines(line[1], those, "single_outcome")
+        set_rows = sorted((row for row in rows if row.set == name), key=lambda row: row.epsilon)
+        _draw_distance_lines(line[0], set_rows, "mean")
+        write_panel_title(
+            line[0], f"{set_rows[0].title}: mean", f"Wasserstein-1 of {set_rows[0].clients:,} {set_rows[0].who}"
+        )
+        _draw_distance_lines(line[1], set_rows, "single_outcome")
         write_panel_title(line[1], "worst client", "with a single outcome")
-        _draw_example_client(line[2], min(those, key=lambda row: abs(row.epsilon - _SHOWN_AT)))
-    reports.add_common_legend(drawn, grid[0][0])
-    return drawn
+        _draw_example_client(line[2], min(set_rows, key=lambda row: abs(row.epsilon - _SHOWN_AT)))
+    reports.add_common_legend(figure, grid[0][0])
+    return figure
 
 
-def _draw_distance_lines(axes: Axes, rows: Sequence[OrderedSet], which: str) -> None:
+def _draw_distance_lines(axes: Axes, rows: Sequence[OrderedSet], statistic: str) -> None:
     budgets = [row.epsilon for row in rows]
     for name in ORDERED_MECHANISMS:
-        values = [getattr(row.distances[name], which) for row in rows]
+        values = [getattr(row.distances[name], statistic) for row in rows]
         axes.plot(
             budgets, values, color=_COLOURS[name], marker="o", markersize=3.5, label=ORDERED_LABELS[name],
             linewidth=2.2 if name == "transport" else 1.4,
@@ -337,14 +350,14 @@ def _draw_distance_lines(axes: Axes, rows: Sequence[OrderedSet], which: str) -> 
 
 
 def _draw_example_client(axes: Axes, row: OrderedSet) -> None:
-    places = np.asarray(row.places)
-    axes.bar(places, row.shown, 0.8 * row.step, color="#DDDDDD", label="what it holds")
+    positions = np.asarray(row.places)
+    axes.bar(positions, row.shown, 0.8 * row.step, color="#DDDDDD", label="what it holds")
     for name in ORDERED_MECHANISMS:
         q = np.asarray(row.shown_outputs[name])
-        away = row.step * np.abs(np.cumsum(q - np.asarray(row.shown))).sum()
+        distance = row.step * np.abs(np.cumsum(q - np.asarray(row.shown))).sum()
         axes.step(
-            places, q, where="mid", color=_COLOURS[name], linewidth=2.0 if name == "transport" else 1.2,
-            label=f"{ORDERED_LABELS[name]}: {away:.3g} {row.measure} off",
+            positions, q, where="mid", color=_COLOURS[name], linewidth=2.0 if name == "transport" else 1.2,
+            label=f"{ORDERED_LABELS[name]}: {distance:.3g} {row.measure} off",
         )  # fmt: skip
     axes.set_xlabel(row.measure)
     axes.legend(frameon=False, fontsize=8.5, loc="upper right")
@@ -373,35 +386,35 @@ def follow_up_figures(runs: Runs) -> dict[str, Figure]:
         "ordered": ordered_distances_figure,
     }
     with using_library_style():
-        found = {name: draw(runs[name].rows) for name, draw in drawers.items()}
-        for name, drawn in found.items():
+        figures = {name: draw(runs[name].rows) for name, draw in drawers.items()}
+        for name, figure in figures.items():
             if runs[name].header.quick:
-                reports.write_quick_run_mark(drawn)
-    return found
+                reports.write_quick_run_mark(figure)
+    return figures
 
 
 def _finite_classes_figure(rows: Sequence[FiniteClasses]) -> Figure:
     """Ten outcomes (or the smallest number recorded): a line of panels for each notion, a panel for each divergence."""
     fewest = min(row.outcomes for row in rows)
-    those = [row for row in rows if row.outcomes == fewest]
-    kinds = [kind for kind in KIND_LABELS if any(row.kind == kind for row in those)]
-    drawn = empty_figure(11.0, 1.0 + 2.3 * len(kinds))
+    smallest = [row for row in rows if row.outcomes == fewest]
+    kinds = [kind for kind in KIND_LABELS if any(row.kind == kind for row in smallest)]
+    figure = empty_figure(11.0, 1.0 + 2.3 * len(kinds))
     reports.set_figure_title(
-        drawn,
+        figure,
         f"The smallest worst case on {fewest} outcomes: all clients (global), clients near uniform (local)",
     )
-    grid = drawn.subplots(len(kinds), len(PAPER_DIVERGENCES), squeeze=False)
+    grid = figure.subplots(len(kinds), len(PAPER_DIVERGENCES), squeeze=False)
     for line, kind in zip(grid, kinds, strict=True):
-        own = sorted((row for row in those if row.kind == kind), key=lambda row: row.budget)
-        places = np.arange(len(own))
+        kind_rows = sorted((row for row in smallest if row.kind == kind), key=lambda row: row.budget)
+        positions = np.arange(len(kind_rows))
         for axes, f in zip(line, PAPER_DIVERGENCES, strict=True):
             for side, name in ((-0.2, "global"), (0.2, "local")):
-                heights = [row.classes[name].minimax[f] for row in own]
-                axes.bar(places + side, heights, 0.36, color=_FULL[name], label=f"{name}, ours")
-                theirs = [row.classes[name].published_minimax.get(f, np.nan) for row in own]
+                heights = [row.classes[name].minimax[f] for row in kind_rows]
+                axes.bar(positions + side, heights, 0.36, color=_FULL[name], label=f"{name}, ours")
+                published = [row.classes[name].published_minimax.get(f, np.nan) for row in kind_rows]
                 axes.scatter(
-                    places + side,
-                    theirs,
+                    positions + side,
+                    published,
                     s=16,
                     color="white",
                     edgecolor="#222222",
@@ -409,83 +422,88 @@ def _finite_classes_figure(rows: Sequence[FiniteClasses]) -> Figure:
                     zorder=3,
                     label=_published_calibration_label(name),
                 )
-            _label_budget_axis(axes, places, own, KIND_LABELS[kind][1])
+            _label_budget_axis(axes, positions, kind_rows, KIND_LABELS[kind][1])
             write_panel_title(axes, KIND_LABELS[kind][0], divergence_label(f))
-    reports.add_common_legend(drawn, grid[0][0], ("global, ours", "local, ours", _published_calibration_label("local")))
-    return drawn
+    reports.add_common_legend(
+        figure, grid[0][0], ("global, ours", "local, ours", _published_calibration_label("local"))
+    )
+    return figure
 
 
 def _mixtures_figure(rows: Sequence[MixtureClasses]) -> Figure:
     """The largest KL (bars) and the mean (dots): a line for each shape, a panel for each notion; pale: linear, full: projection."""
     shapes = list(dict.fromkeys(row.shape for row in rows))
     kinds = [kind for kind in KIND_LABELS if any(row.kind == kind for row in rows)]
-    drawn = empty_figure(3.3 * len(kinds) + 0.4, 1.0 + 2.3 * len(shapes))
+    figure = empty_figure(3.3 * len(kinds) + 0.4, 1.0 + 2.3 * len(shapes))
     reports.set_figure_title(
-        drawn, "Random mixtures near a public law: the worst client's KL (bars) and the mean (dots)"
+        figure, "Random mixtures near a public law: the worst client's KL (bars) and the mean (dots)"
     )
-    grid = drawn.subplots(len(shapes), len(kinds), squeeze=False)
+    grid = figure.subplots(len(shapes), len(kinds), squeeze=False)
     for line, shape in zip(grid, shapes, strict=True):
         for axes, kind in zip(line, kinds, strict=True):
-            own = sorted((row for row in rows if (row.shape, row.kind) == (shape, kind)), key=lambda row: row.budget)
-            _draw_mixture_panel(axes, own)
-            _label_budget_axis(axes, np.arange(len(own)), own, KIND_LABELS[kind][1])
-            write_panel_title(axes, KIND_LABELS[kind][0], own[0].title)
+            panel_rows = sorted(
+                (row for row in rows if (row.shape, row.kind) == (shape, kind)), key=lambda row: row.budget
+            )
+            _draw_mixture_panel(axes, panel_rows)
+            _label_budget_axis(axes, np.arange(len(panel_rows)), panel_rows, KIND_LABELS[kind][1])
+            write_panel_title(axes, KIND_LABELS[kind][0], panel_rows[0].title)
     reports.add_common_legend(
-        drawn, grid[0][0], tuple(f"{name}, {how}" for name in _FULL for how in ("linear, as published", "projection"))
+        figure,
+        grid[0][0],
+        tuple(f"{name}, {mechanism}" for name in _FULL for mechanism in ("linear, as published", "projection")),
     )
-    return drawn
+    return figure
 
 
 def _draw_mixture_panel(axes: Axes, rows: Sequence[MixtureClasses]) -> None:
-    places, width = np.arange(len(rows)), 0.2
-    for place, (name, how) in enumerate((name, how) for name in _FULL for how in ("linear", "projection")):
-        found = [row.classes[name].pointwise["kl"] for row in rows]
-        x = places + (place - 1.5) * width
-        label = f"{name}, {'linear, as published' if how == 'linear' else how}"
-        colour = (_PALE if how == "linear" else _FULL)[name]
-        axes.bar(x, [getattr(one, how) for one in found], 0.92 * width, color=colour, label=label)
-        means = [getattr(one, f"{how}_mean") for one in found]
+    positions, width = np.arange(len(rows)), 0.2
+    for index, (name, mechanism) in enumerate(
+        (name, mechanism) for name in _FULL for mechanism in ("linear", "projection")
+    ):
+        comparisons = [row.classes[name].pointwise["kl"] for row in rows]
+        x = positions + (index - 1.5) * width
+        label = f"{name}, {'linear, as published' if mechanism == 'linear' else mechanism}"
+        colour = (_PALE if mechanism == "linear" else _FULL)[name]
+        axes.bar(
+            x, [getattr(comparison, mechanism) for comparison in comparisons], 0.92 * width, color=colour, label=label
+        )
+        means = [getattr(comparison, f"{mechanism}_mean") for comparison in comparisons]
         axes.scatter(x, means, s=9, color="white", edgecolor="#222222", linewidth=0.7, zorder=3)
 
 
 def _plane_outputs_figure(rows: Sequence[PlaneLaw]) -> Figure:
     """The client, and its output distributions in lines of panels: pure by projection, Gaussian as published, Gaussian by projection."""
-    found = {row.unit: row for row in rows}
+    rows_by_unit = {row.unit: row for row in rows}
     lines = [
         ("pure/{}/projection", "projection"),
         ("gaussian/{}/linear", "linear, as published"),
         ("gaussian/{}/projection", "projection, ours"),
     ]
-    drawn = empty_figure(9.6, 8.4)
-    reports.set_figure_title(drawn, "Four Laplace laws in the plane and what is sampled instead")
-    grid = drawn.subplots(len(lines), 3, sharex=True, sharey=True)
+    figure = empty_figure(9.6, 8.4)
+    reports.set_figure_title(figure, "Four Laplace laws in the plane and what is sampled instead")
+    grid = figure.subplots(len(lines), 3, sharex=True, sharey=True)
     brightest = max(max(row.density) for row in rows)
     for line, (unit, mechanism) in zip(grid, lines, strict=True):
-        shown = [found["client"], *(found[unit.format(name)] for name in ("global", "local"))]
-        for axes, row in zip(line, shown, strict=True):
-            side, reach = round(len(row.density) ** 0.5), row.half_width
-            image = axes.imshow(
-                np.reshape(row.density, (side, side)), origin="lower", extent=(-reach, reach, -reach, reach),
-                cmap="viridis", vmin=0.0, vmax=brightest, interpolation="bilinear",
-            )  # fmt: skip
-            axes.grid(visible=False)
-            axes.set_xticks([-2, 0, 2])
-            axes.set_yticks([-2, 0, 2])
+        panel_rows = [rows_by_unit["client"], *(rows_by_unit[unit.format(name)] for name in ("global", "local"))]
+        for axes, row in zip(line, panel_rows, strict=True):
+            image = reports.draw_density_image(
+                axes, row.density, row.half_width, colours="viridis", brightest=brightest
+            )
             if row.costs:
                 write_panel_title(
                     axes, f"{row.family}, {row.notion}", f"{mechanism}: KL {max(row.costs['kl'] - _ROUNDING, 0.0):.2g}"
                 )
             else:
                 write_panel_title(axes, "the client")
-    drawn.colorbar(image, ax=list(grid.flat), shrink=0.6, pad=0.01).outline.set_visible(False)
-    return drawn
+    figure.colorbar(image, ax=list(grid.flat), shrink=0.6, pad=0.01).outline.set_visible(False)
+    return figure
 
 
 def _published_calibration_label(name: str) -> str:
     return f"{'both' if name == 'local' else name}, by the published calibration"
 
 
-def _label_budget_axis(axes: Axes, places: Any, rows: Sequence[Any], symbol: str) -> None:
-    axes.set_xticks(places, [f"{row.budget:g}" for row in rows])
+def _label_budget_axis(axes: Axes, positions: Any, rows: Sequence[Any], symbol: str) -> None:
+    axes.set_xticks(positions, [f"{row.budget:g}" for row in rows])
     axes.set_xlabel(symbol)
     axes.locator_params(axis="y", nbins=5)

@@ -31,6 +31,7 @@ from discreet.research._reports import (
     Pictures,
     Runs,
     add_common_legend,
+    draw_density_image,
     hellinger_from_published_half,
     html_page,
     html_table,
@@ -131,20 +132,20 @@ def paper_figure(run: RecordedRun[Any]) -> Figure:
     with using_library_style():
         match run.rows[0]:
             case RingLaw():
-                drawn = _ring_figure(run.rows)
+                figure = _ring_figure(run.rows)
             case FiniteLaw():
-                drawn = _finite_mechanism_figure(run.rows)
+                figure = _finite_mechanism_figure(run.rows)
             case MixtureClient():
-                drawn = _mixtures_figure(run.rows)
+                figure = _mixtures_figure(run.rows)
             case _:
-                drawn = _worst_cases_figure(run.rows)
+                figure = _worst_cases_figure(run.rows)
         if run.header.quick and isinstance(run.rows[0], RingLaw | MixtureClient):
-            write_quick_run_mark(drawn, "QUICK RUN: not the paper's setting")
-    return drawn
+            write_quick_run_mark(figure, "QUICK RUN: not the paper's setting")
+    return figure
 
 
 def _ring_figure(rows: Sequence[RingLaw]) -> Figure:
-    found = {row.unit: row for row in rows}
+    rows_by_unit = {row.unit: row for row in rows}
     titles = {
         "original": ("original", "the Gaussian ring"),
         "boosted": ("boosted, published", ""),
@@ -152,55 +153,47 @@ def _ring_figure(rows: Sequence[RingLaw]) -> Figure:
         "proposed": ("Q*, published class", ""),
         "tight": ("Q*, tight class", ""),
     }
-    shown = [name for name in titles if name in found]
-    drawn = empty_figure(2.55 * len(shown) + 0.6, 3.5)
-    set_figure_title(drawn, f"Figure 1: the Gaussian ring and what is sampled instead at ε = {rows[0].epsilon:g}")
-    panels = drawn.subplots(1, len(shown), sharex=True, sharey=True)
-    brightest = max(max(found[name].density) for name in shown)
-    for axes, name in zip(panels, shown, strict=True):
-        row = found[name]
-        side, reach = round(len(row.density) ** 0.5), row.half_width
-        image = axes.imshow(
-            np.reshape(row.density, (side, side)), origin="lower", extent=(-reach, reach, -reach, reach),
-            cmap="plasma", vmin=0.0, vmax=brightest, interpolation="bilinear",
-        )  # fmt: skip
+    names = [name for name in titles if name in rows_by_unit]
+    figure = empty_figure(2.55 * len(names) + 0.6, 3.5)
+    set_figure_title(figure, f"Figure 1: the Gaussian ring and what is sampled instead at ε = {rows[0].epsilon:g}")
+    panels = figure.subplots(1, len(names), sharex=True, sharey=True)
+    brightest = max(max(rows_by_unit[name].density) for name in names)
+    for axes, name in zip(panels, names, strict=True):
+        row = rows_by_unit[name]
+        image = draw_density_image(axes, row.density, row.half_width, colours="plasma", brightest=brightest)
         subtitle = titles[name][1] or f"KL {row.costs['kl']:.4f}, TV {row.costs['tv']:.4f}"
         write_panel_title(axes, titles[name][0], subtitle)
-        axes.grid(visible=False)
-        axes.set_xticks([-2, 0, 2])
-        axes.set_yticks([-2, 0, 2])
-    bar = drawn.colorbar(image, ax=list(panels), shrink=0.8, pad=0.01)
-    bar.outline.set_visible(False)
-    return drawn
+    figure.colorbar(image, ax=list(panels), shrink=0.8, pad=0.01).outline.set_visible(False)
+    return figure
 
 
 def _finite_mechanism_figure(rows: Sequence[FiniteLaw]) -> Figure:
-    drawn = empty_figure(7.6, 4.2)
-    axes = drawn.subplots()
+    figure = empty_figure(7.6, 4.2)
+    axes = figure.subplots()
     law = rows[0].law
-    places = np.arange(len(law))
+    positions = np.arange(len(law))
     blues = ("#0B4F8A", COLOURS["optimal"], "#7FB8DC", "#C3DDEF")
     series: list[tuple[str, Sequence[float], str]] = [("P, the client's distribution", law, COLOURS["held"])]
     series += [(f"Q*, ε = {row.epsilon:g}", row.optimal, blues[i % 4]) for i, row in enumerate(rows)]
     width = 0.8 / len(series)
     for i, (label, values, colour) in enumerate(series):
-        axes.bar(places - 0.4 + (i + 0.5) * width, values, 0.92 * width, color=colour, label=label)
+        axes.bar(positions - 0.4 + (i + 0.5) * width, values, 0.92 * width, color=colour, label=label)
     axes.axhline(1 / len(law), color=QUIET, linewidth=0.9, linestyle=(0, (4, 2)))
     axes.annotate(
         "uniform",
-        (places[-1] + 0.45, 1 / len(law)),
+        (positions[-1] + 0.45, 1 / len(law)),
         (0, 3),
         textcoords="offset points",
         ha="right",
         color=QUIET,
         fontsize=9,
     )
-    axes.set_xticks(places, [str(place + 1) for place in places])
+    axes.set_xticks(positions, [str(position + 1) for position in positions])
     axes.set_xlabel("outcome x")
     axes.set_ylabel("probability")
     axes.legend(frameon=False, ncols=2, loc="upper right", fontsize=9)
     write_panel_title(axes, "Figure 2: the optimal mechanism on five outcomes", "the smaller ε, the closer to uniform")
-    return drawn
+    return figure
 
 
 def _worst_cases_figure(rows: Sequence[WorstCases]) -> Figure:
@@ -231,26 +224,26 @@ def _mixtures_figure(rows: Sequence[MixtureClient]) -> Figure:
 def _divergence_bars_figure(
     title: str, budgets: Sequence[float], bars: Bars, labels: dict[str, str], measure: str, dots: Bars | None = None
 ) -> Figure:
-    drawn = empty_figure(11.6, 3.9)
-    set_figure_title(drawn, title)
-    panels = drawn.subplots(1, 3)
-    places, names = np.arange(len(budgets)), list(bars)
+    figure = empty_figure(11.6, 3.9)
+    set_figure_title(figure, title)
+    panels = figure.subplots(1, 3)
+    positions, names = np.arange(len(budgets)), list(bars)
     width = 0.8 / len(names)
     for axes, f in zip(panels, PAPER_DIVERGENCES, strict=True):
         for i, name in enumerate(names):
-            x = places - 0.4 + (i + 0.5) * width
+            x = positions - 0.4 + (i + 0.5) * width
             axes.bar(x, bars[name][f], 0.92 * width, color=_FILL[name], label=labels[name])
             if dots:
                 axes.scatter(
                     x, dots[name][f], s=14, color="white", edgecolor=INK, linewidth=0.8, zorder=3, clip_on=False
                 )
         write_panel_title(axes, divergence_label(f))
-        axes.set_xticks(places, [f"{epsilon:g}" for epsilon in budgets])
+        axes.set_xticks(positions, [f"{epsilon:g}" for epsilon in budgets])
         axes.set_xlabel("privacy budget ε")
         axes.locator_params(axis="y", nbins=6)
     panels[0].set_ylabel(measure)
-    add_common_legend(drawn, panels[0])
-    return drawn
+    add_common_legend(figure, panels[0])
+    return figure
 
 
 def paper_page(runs: Runs, pictures: Pictures) -> str:
@@ -293,30 +286,30 @@ def paper_page(runs: Runs, pictures: Pictures) -> str:
 
 def paper_findings(runs: Runs) -> list[str]:
     """What these records say beyond the paper, each with its number."""
-    found = []
+    findings = []
     if "fig4" in runs:
-        found += _mixture_findings(runs["fig4"].rows)
+        findings += _mixture_findings(runs["fig4"].rows)
     if "fig1" in runs:
-        found += _ring_findings(runs["fig1"].rows)
-    return found
+        findings += _ring_findings(runs["fig1"].rows)
+    return findings
 
 
 def _mixture_findings(rows: Sequence[MixtureClient]) -> list[str]:
-    said = [*_halved_hellinger_findings(rows)]
+    findings = [*_halved_hellinger_findings(rows)]
     if "boosted" in rows[0].laws:
-        said.append(_half_spent_budget_finding(rows))
+        findings.append(_half_spent_budget_finding(rows))
     for epsilon in recorded_epsilons(rows):
         for name in ("boosted", "mollifier"):
             if name in rows[0].laws:
-                said += _baseline_wins_findings(rows, epsilon, name)
-    return said
+                findings += _baseline_wins_findings(rows, epsilon, name)
+    return findings
 
 
 def _halved_hellinger_findings(rows: Sequence[MixtureClient]) -> list[str]:
-    known = [row for row in rows if row.client == 0 and (row.epsilon, "proposed") in PUBLISHED_MIXTURES]
-    if not known:
+    first_clients = [row for row in rows if row.client == 0 and (row.epsilon, "proposed") in PUBLISHED_MIXTURES]
+    if not first_clients:
         return []
-    row = min(known, key=lambda row: abs(row.epsilon - 1.0))
+    row = min(first_clients, key=lambda row: abs(row.epsilon - 1.0))
     ours = row.laws["proposed"].costs["hellinger"]
     theirs = PUBLISHED_MIXTURES[row.epsilon, "proposed"].first_client["hellinger"] / hellinger_from_published_half(1.0)
     return [
@@ -326,16 +319,19 @@ def _halved_hellinger_findings(rows: Sequence[MixtureClient]) -> list[str]:
 
 
 def _half_spent_budget_finding(rows: Sequence[MixtureClient]) -> str:
-    at = min(recorded_epsilons(rows), key=lambda epsilon: abs(epsilon - 1.0))
-    row = next(row for row in rows if row.epsilon == at)
-    spent, reached = row.laws["boosted"].largest_possible_log_ratio, realised_epsilon_of_records(rows, at, "boosted")
-    said = (
-        f"<b>The published baseline spends half its budget.</b> At ε = {at:g} the largest possible log-ratio "
-        f"between two clients' output distributions is {spent:.3f}; between these clients it reaches {reached:.3f}."
+    budget = min(recorded_epsilons(rows), key=lambda epsilon: abs(epsilon - 1.0))
+    row = next(row for row in rows if row.epsilon == budget)
+    limit, largest = (
+        row.laws["boosted"].largest_possible_log_ratio,
+        realised_epsilon_of_records(rows, budget, "boosted"),
+    )
+    text = (
+        f"<b>The published baseline spends half its budget.</b> At ε = {budget:g} the largest possible log-ratio "
+        f"between two clients' output distributions is {limit:.3f}; between these clients it reaches {largest:.3f}."
     )
     if "boosted_corrected" in row.laws:
-        said += f" With the corrected bounds it can use {row.laws['boosted_corrected'].largest_possible_log_ratio:.3f}."
-    return said
+        text += f" With the corrected bounds it can use {row.laws['boosted_corrected'].largest_possible_log_ratio:.3f}."
+    return text
 
 
 def _baseline_wins_findings(rows: Sequence[MixtureClient], epsilon: float, name: str) -> list[str]:
@@ -345,40 +341,42 @@ def _baseline_wins_findings(rows: Sequence[MixtureClient], epsilon: float, name:
     )
     if theirs.mean() >= ours.mean():
         return []
-    whose = {"boosted": "the boosted baseline", "mollifier": "the exact mollifier, which boosting stands in for,"}[name]
-    said = (
-        f"<b>Where a baseline wins.</b> At ε = {epsilon:g} {whose} has the better mean KL, {theirs.mean():.4f} against "
+    label = {"boosted": "the boosted baseline", "mollifier": "the exact mollifier, which boosting stands in for,"}[name]
+    text = (
+        f"<b>Where a baseline wins.</b> At ε = {epsilon:g} {label} has the better mean KL, {theirs.mean():.4f} against "
         f"{ours.mean():.4f} (medians {np.median(theirs):.4f} and {np.median(ours):.4f}); the largest is {theirs.max():.4f} against "
         f"{ours.max():.4f}. The proposed mechanism has the best worst case over its class, not the best value on "
         f"these clients."
     )
     if name == "boosted" and epsilon == min(EPSILONS):
-        cited = MEAN_KL_AT_SMALLEST
-        said += f" Published: {cited['boosted']} against {cited['proposed']}."
-    return [said]
+        published = MEAN_KL_AT_SMALLEST
+        text += f" Published: {published['boosted']} against {published['proposed']}."
+    return [text]
 
 
 def _ring_findings(rows: Sequence[RingLaw]) -> list[str]:
-    found = {row.unit: row for row in rows}
-    loose, tight = found["proposed"], found["tight"]
+    rows_by_unit = {row.unit: row for row in rows}
+    loose, tight = rows_by_unit["proposed"], rows_by_unit["tight"]
     (kl, tv, worst), (tight_kl, tight_tv, tight_worst) = (
         (law.costs["kl"], law.costs["tv"], law.facts.worst_case["kl"]) for law in (loose, tight)
     )
-    said = [
+    findings = [
         f"<b>The ring's class is loose.</b> The published envelope has c₂ = {loose.facts.c2:.3f} where {tight.facts.c2:.3f} is enough. "
         f"The tight class brings KL from {kl:.4f} to {tight_kl:.4f} and TV from {tv:.4f} to {tight_tv:.4f} "
         f"on the ring itself, and the worst-case KL over the class from {worst:.4f} to {tight_worst:.4f}."
     ]
     better = [
-        name for name in ("mollifier", "boosted") if name in found and found[name].costs["kl"] < loose.costs["kl"]
+        name
+        for name in ("mollifier", "boosted")
+        if name in rows_by_unit and rows_by_unit[name].costs["kl"] < loose.costs["kl"]
     ]
     if better:
-        numbers = ", ".join(f"{PAPER_LABELS[name]} {found[name].costs['kl']:.4f}" for name in better)
-        said.append(
+        numbers = ", ".join(f"{PAPER_LABELS[name]} {rows_by_unit[name].costs['kl']:.4f}" for name in better)
+        findings.append(
             f"<b>On this one ring a baseline is closer in KL than the published Q*, {loose.costs['kl']:.4f}</b>: {numbers}. Q* is "
             "optimal for the worst client of its class; the ring lies near the baseline's reference."
         )
-    return said
+    return findings
 
 
 def _client_costs_html_table(rows: Sequence[MixtureClient]) -> str:
@@ -386,17 +384,19 @@ def _client_costs_html_table(rows: Sequence[MixtureClient]) -> str:
     for epsilon in recorded_epsilons(rows):
         for f in PAPER_DIVERGENCES:
             for name in recorded_mechanisms(rows):
-                told = CostQuantiles.from_values(recorded_client_costs(rows, epsilon, name, f))
-                line: list[object] = [
+                quantiles = CostQuantiles.from_values(recorded_client_costs(rows, epsilon, name, f))
+                cells: list[object] = [
                     f"{epsilon:g} {divergence_label(f)}",
                     PAPER_LABELS[name],
-                    *told.as_tuple,
+                    *quantiles.as_tuple,
                 ]
-                cited = PUBLISHED_MIXTURES.get((epsilon, name))
-                for ours, values in ((told.maximum, cited.maximum), (told.mean, cited.mean)) if cited else ():
-                    known = values.get(f)
-                    line += [known, ours - known] if known is not None else ["", ""]
-                body.append(line + [""] * (10 - len(line)))
+                published = PUBLISHED_MIXTURES.get((epsilon, name))
+                for ours, values in (
+                    ((quantiles.maximum, published.maximum), (quantiles.mean, published.mean)) if published else ()
+                ):
+                    reference = values.get(f)
+                    cells += [reference, ours - reference] if reference is not None else ["", ""]
+                body.append(cells + [""] * (10 - len(cells)))
     clients = len(rows) // len(recorded_epsilons(rows))
     head = ["ε", "mechanism", *STATISTICS, "published max", "difference", "published mean", "difference"]
     wins = ", ".join(
@@ -415,18 +415,18 @@ def _first_client_costs_html_table(rows: Sequence[MixtureClient], quick: bool) -
     body: list[list[object]] = []
     for row in rows:
         for name in ("proposed", "boosted"):
-            cited = PUBLISHED_MIXTURES.get((row.epsilon, name))
-            if row.client == 0 and cited:
+            published = PUBLISHED_MIXTURES.get((row.epsilon, name))
+            if row.client == 0 and published:
                 for f in PAPER_DIVERGENCES:
-                    known = cited.first_client[f]
+                    reference = published.first_client[f]
                     body.append(
                         [
                             f"{row.epsilon:g}",
                             PAPER_LABELS[name],
                             divergence_label(f),
                             row.laws[name].costs[f],
-                            known,
-                            f"{row.laws[name].costs[f] - known:.1e}",
+                            reference,
+                            f"{row.laws[name].costs[f] - reference:.1e}",
                         ]
                     )
     note = "" if not quick else " (the boosted one was trained less here)"
@@ -449,10 +449,10 @@ def _realised_budget_html_table(rows: Sequence[MixtureClient]) -> str:
 
 def _run_time_text(rows: Sequence[MixtureClient], quick: bool) -> str:
     seconds = {name: math.fsum(row.laws[name].seconds for row in rows) for name in recorded_mechanisms(rows)}
-    told = ", ".join(f"{PAPER_LABELS[name]} {value:.1f} s" for name, value in seconds.items())
+    times = ", ".join(f"{PAPER_LABELS[name]} {value:.1f} s" for name, value in seconds.items())
     less = " (this run trained less)" if quick else ""
     return (
-        f"<p>Run time: {told}{less}. Published, everything: {MIXTURES_SECONDS:,} s in five processes on ten cores.</p>"
+        f"<p>Run time: {times}{less}. Published, everything: {MIXTURES_SECONDS:,} s in five processes on ten cores.</p>"
     )
 
 
@@ -464,9 +464,9 @@ def _ring_html_table(rows: Sequence[RingLaw]) -> str:
                 row.unit
             ]
             facts = (row.facts.c2, row.facts.scale, row.facts.largest_possible_log_ratio)
-            costs_told = [row.costs[f] for f in PAPER_DIVERGENCES]
-            facts_told = ["" if fact is None else fact for fact in facts]
-            body.append([label, *costs_told, *facts_told, f"{row.seconds:.2f}"])
+            cost_cells = [row.costs[f] for f in PAPER_DIVERGENCES]
+            fact_cells = ["" if fact is None else fact for fact in facts]
+            body.append([label, *cost_cells, *fact_cells, f"{row.seconds:.2f}"])
     return (
         html_table(
             ["mechanism", *map(divergence_label, PAPER_DIVERGENCES), "c₂", "scale r", "can spend", "seconds"],

@@ -69,8 +69,8 @@ SHORT_LABELS = {
 
 def mean_error(row: SetAtBudget, rival: str, measure: str = "tv", *, projected: bool = True) -> float:
     """A rival's mean error over the repetitions, as it is or projected onto the simplex."""
-    found = row.errors[rival]
-    return (found.projected if projected else found.raw)[measure].mean
+    errors = row.errors[rival]
+    return (errors.projected if projected else errors.raw)[measure].mean
 
 
 @dataclass(frozen=True)
@@ -130,10 +130,10 @@ class SampleOracleContest:
 
 def rows_by_set(rows: Sequence[SetAtBudget]) -> dict[str, list[SetAtBudget]]:
     """The rows of each set, smallest budget first, sets in their recorded order."""
-    found: dict[str, list[SetAtBudget]] = {}
+    groups: dict[str, list[SetAtBudget]] = {}
     for row in rows:
-        found.setdefault(row.set, []).append(row)
-    return {name: sorted(those, key=lambda row: row.epsilon) for name, those in found.items()}
+        groups.setdefault(row.set, []).append(row)
+    return {name: sorted(set_rows, key=lambda row: row.epsilon) for name, set_rows in groups.items()}
 
 
 def set_description_text(row: SetAtBudget) -> str:
@@ -147,7 +147,7 @@ _ALIKE = 1e-9
 def population_findings(rows: Sequence[SetAtBudget]) -> list[Finding]:
     """The findings: wins on both sides with reasons and numbers."""
     contests = [SampleOracleContest(row) for row in rows]
-    found = (
+    findings = (
         _oracle_wins_finding(contests),
         _sample_wins_finding(contests),
         _oracle_equals_sampler_finding(rows),
@@ -158,20 +158,19 @@ def population_findings(rows: Sequence[SetAtBudget]) -> list[Finding]:
         _best_mechanism_for_worst_client_finding(rows),
         _own_outcome_release_rate_finding(rows),
     )
-    return [each for each in found if each is not None]
+    return [finding for finding in findings if finding is not None]
 
 
 def sample_oracle_contest_table(rows: Sequence[SetAtBudget]) -> Table:
     """Best sample and best oracle with their TV errors: a line for each set, a column for each budget."""
     head = ["set", *(f"ε = {epsilon:g}" for epsilon in recorded_epsilons(rows))]
     body = []
-    for those in rows_by_set(rows).values():
+    for set_rows in rows_by_set(rows).values():
         cells = []
-        for contest in map(SampleOracleContest, those):
+        for contest in map(SampleOracleContest, set_rows):
             mark = {"sample": "sample", "oracle": "oracle", None: "either"}[contest.winner]
-            numbers = f"{mean_error(contest.row, contest.best_sampler_name):.3f} / {mean_error(contest.row, contest.best_oracle_name):.3f}"
-            cells.append(f"{mark}: {numbers}" + ("" if contest.beats_uniform_guess else " †"))
-        body.append([_set_label_with_sizes(those[0]), *cells])
+            cells.append(f"{mark}: {_two_errors_text(contest)}" + ("" if contest.beats_uniform_guess else " †"))
+        body.append([_set_label_with_sizes(set_rows[0]), *cells])
     return head, body
 
 
@@ -180,8 +179,8 @@ def estimate_errors_table(rows: Sequence[SetAtBudget], measure: str = "tv") -> T
     head = ["set", "ε", *(REPORT_LABELS[name] for name in _SHOWN)]
     scale, digits = (1.0, 3) if measure == "tv" else (1e6, 1)
     body = []
-    for those in rows_by_set(rows).values():
-        for row in those:
+    for set_rows in rows_by_set(rows).values():
+        for row in set_rows:
             cells = [f"{scale * mean_error(row, name, measure):,.{digits}f}" for name in _SHOWN]
             body.append([row.title, f"{row.epsilon:g}", *cells])
     return head, body
@@ -191,30 +190,31 @@ def client_divergences_table(rows: Sequence[SetAtBudget], divergence: str = "tv"
     """Mean (worst) divergence of a client under each mechanism: a line for each set and mechanism, a column for each budget."""
     head = ["set", "mechanism", *(f"ε = {epsilon:g}" for epsilon in recorded_epsilons(rows))]
     body = []
-    for those in rows_by_set(rows).values():
+    for set_rows in rows_by_set(rows).values():
         for name in SAMPLES:
-            told = [
+            cells = [
                 f"{row.realised[name][divergence].mean:.3f} ({row.realised[name][divergence].worst:.3f})"
-                for row in those
+                for row in set_rows
             ]
-            body.append([_set_label_with_sizes(those[0]) if name == SAMPLES[0] else "", SHORT_LABELS[name], *told])
+            body.append([_set_label_with_sizes(set_rows[0]) if name == SAMPLES[0] else "", SHORT_LABELS[name], *cells])
     return head, body
 
 
 def raw_sample_bias_table(rows: Sequence[SetAtBudget]) -> Table:
     """Bias and total TV error of raw samples of Q*, at the budget nearest to 1: a line for each set."""
-    shown = _rows_at_nearest_budget(rows, 1.0)
+    nearest_rows = _rows_at_nearest_budget(rows, 1.0)
     body = [
-        [row.title, f"{row.bias['optimal']:.3f}", f"{mean_error(row, 'optimal', projected=False):.3f}"] for row in shown
+        [row.title, f"{row.bias['optimal']:.3f}", f"{mean_error(row, 'optimal', projected=False):.3f}"]
+        for row in nearest_rows
     ]
-    return [f"set, ε = {shown[0].epsilon:g}", "bias", "total error"], body
+    return [f"set, ε = {nearest_rows[0].epsilon:g}", "bias", "total error"], body
 
 
 def own_outcome_release_rate_table(rows: Sequence[SetAtBudget]) -> Table:
     """How often a released outcome is one of the client's own, at the budget nearest to 4: a line for each set."""
-    shown = _rows_at_nearest_budget(rows, 4.0)
-    body = [[row.title, *(f"{row.own[name]:.0%}" for name in SAMPLES)] for row in shown]
-    return [f"set, ε = {shown[0].epsilon:g}", *(SHORT_LABELS[name] for name in SAMPLES)], body
+    nearest_rows = _rows_at_nearest_budget(rows, 4.0)
+    body = [[row.title, *(f"{row.own[name]:.0%}" for name in SAMPLES)] for row in nearest_rows]
+    return [f"set, ε = {nearest_rows[0].epsilon:g}", *(SHORT_LABELS[name] for name in SAMPLES)], body
 
 
 def _set_label_with_sizes(row: SetAtBudget) -> str:
@@ -225,6 +225,11 @@ def _set_at_budget_text(row: SetAtBudget) -> str:
     return f"{row.title} at ε = {row.epsilon:g}"
 
 
+def _two_errors_text(contest: SampleOracleContest) -> str:
+    errors = [mean_error(contest.row, name) for name in (contest.best_sampler_name, contest.best_oracle_name)]
+    return f"{errors[0]:.3f} / {errors[1]:.3f}"
+
+
 def _contest_errors_text(contest: SampleOracleContest) -> str:
     return (
         f"{REPORT_LABELS[contest.best_sampler_name]} {mean_error(contest.row, contest.best_sampler_name):.3f}, "
@@ -233,45 +238,47 @@ def _contest_errors_text(contest: SampleOracleContest) -> str:
 
 
 def _oracle_wins_finding(contests: Sequence[SampleOracleContest]) -> Finding | None:
-    won = [contest for contest in contests if contest.winner == "oracle"]
-    if not won:
+    wins = [contest for contest in contests if contest.winner == "oracle"]
+    if not wins:
         return None
-    most = max(won, key=lambda contest: contest.error_ratio)
+    most = max(wins, key=lambda contest: contest.error_ratio)
     return (
         "Where an oracle wins.",
-        f"For the histogram alone an oracle is closer than any sample in {len(won)} of {len(contests)} cases: "
-        f"{titles_with_budgets_text([contest.row for contest in won])}. The difference is largest on {_set_at_budget_text(most.row)}: "
+        f"For the histogram alone an oracle is closer than any sample in {len(wins)} of {len(contests)} cases: "
+        f"{titles_with_budgets_text([contest.row for contest in wins])}. The difference is largest on {_set_at_budget_text(most.row)}: "
         f"{_contest_errors_text(most)}.",
     )
 
 
 def _sample_wins_finding(contests: Sequence[SampleOracleContest]) -> Finding | None:
-    won = [contest for contest in contests if contest.winner == "sample"]
-    worth = [contest for contest in won if contest.beats_uniform_guess]
-    if not won:
+    wins = [contest for contest in contests if contest.winner == "sample"]
+    useful = [contest for contest in wins if contest.beats_uniform_guess]
+    if not wins:
         return None
-    said = f"A sample is closer in {len(won)} of {len(contests)} cases."
-    if worth:
-        least = min(worth, key=lambda contest: contest.error_ratio)
-        kinds = Counter(SHORT_LABELS[contest.best_sampler_name] for contest in worth)
-        said += (
-            f" In {len(worth)} of them it also beats the uniform distribution by a tenth or more: "
-            f"{titles_with_budgets_text([contest.row for contest in worth])}. "
+    text = f"A sample is closer in {len(wins)} of {len(contests)} cases."
+    if useful:
+        least = min(useful, key=lambda contest: contest.error_ratio)
+        kinds = Counter(SHORT_LABELS[contest.best_sampler_name] for contest in useful)
+        text += (
+            f" In {len(useful)} of them it also beats the uniform distribution by a tenth or more: "
+            f"{titles_with_budgets_text([contest.row for contest in useful])}. "
             f"The best kind is {', '.join(f'{name} in {count}' for name, count in kinds.most_common())}. "
             f"The difference is largest on {_set_at_budget_text(least.row)}: {_contest_errors_text(least)}."
         )
     optimal = [SampleOracleContest(contest.row, ("optimal",)) for contest in contests]
-    alone = [contest.row for contest in optimal if contest.winner == "sample" and contest.sample_beats_uniform_guess]
-    if alone:
-        said += f" Q* samples alone do both on {titles_with_budgets_text(alone)}."
-    return "Where a sample wins.", said
+    optimal_wins = [
+        contest.row for contest in optimal if contest.winner == "sample" and contest.sample_beats_uniform_guess
+    ]
+    if optimal_wins:
+        text += f" Q* samples alone do both on {titles_with_budgets_text(optimal_wins)}."
+    return "Where a sample wins.", text
 
 
 def _oracle_equals_sampler_finding(rows: Sequence[SetAtBudget]) -> Finding | None:
     alike = [row for row in rows if row.subset_size == 1]
     if not alike:
         return None
-    starts = "; ".join(f"{those[0].title} ε ≥ {those[0].epsilon:g}" for those in rows_by_set(alike).values())
+    starts = "; ".join(f"{set_rows[0].title} ε ≥ {set_rows[0].epsilon:g}" for set_rows in rows_by_set(alike).values())
     return (
         "Where they are the same.",
         "If subset selection reports a single outcome, it is k-ary randomised response. This is the linear sampler, so the best oracle's "
@@ -293,18 +300,18 @@ def _no_better_than_uniform_finding(contests: Sequence[SampleOracleContest]) -> 
 
 def _rows_at_nearest_budget(rows: Sequence[SetAtBudget], epsilon: float) -> list[SetAtBudget]:
     """Each set at the recorded budget nearest to the given one."""
-    return [min(those, key=lambda row: abs(row.epsilon - epsilon)) for those in rows_by_set(rows).values()]
+    return [min(set_rows, key=lambda row: abs(row.epsilon - epsilon)) for set_rows in rows_by_set(rows).values()]
 
 
 def _raw_sample_bias_finding(rows: Sequence[SetAtBudget]) -> Finding:
-    shown = sorted(_rows_at_nearest_budget(rows, 1.0), key=lambda row: row.bias["optimal"])
+    nearest_rows = sorted(_rows_at_nearest_budget(rows, 1.0), key=lambda row: row.bias["optimal"])
     least, most = (
         (f"{row.bias['optimal']:.3f}", f"{mean_error(row, 'optimal', projected=False):.3f}", row.title)
-        for row in (shown[0], shown[-1])
+        for row in (nearest_rows[0], nearest_rows[-1])
     )
     return (
         "Raw samples of Q* have a bias that no number of clients removes.",
-        f"At ε = {shown[0].epsilon:g} the smallest bias is {least[0]} of a total error of {least[1]}, on {least[2]}. The largest is "
+        f"At ε = {nearest_rows[0].epsilon:g} the smallest bias is {least[0]} of a total error of {least[1]}, on {least[2]}. The largest is "
         f"{most[0]} of {most[1]}, on {most[2]}. With enough clients every unbiased estimate is better.",
     )
 
@@ -325,9 +332,8 @@ def _best_mechanism_on_average_finding(rows: Sequence[SetAtBudget]) -> Finding:
     parts = []
     for f in ("tv", "kl", "hellinger"):
         best = Counter(min(SAMPLES, key=lambda name: row.realised[name][f].mean) for row in rows)
-        label = divergence_label(f)
         counts = ", ".join(f"{SHORT_LABELS[name]} {best[name]}" for name in SAMPLES)
-        parts.append(f"{label[0].upper()}{label[1:]}: {counts}.")
+        parts.append(f"{_capitalise(divergence_label(f))}: {counts}.")
     gain = max(rows, key=lambda row: row.realised["optimal"]["tv"].mean - row.realised["mollifier"]["tv"].mean)
     means = [gain.realised[name]["tv"].mean for name in ("mollifier", "optimal")]
     return (
@@ -340,33 +346,35 @@ def _best_mechanism_on_average_finding(rows: Sequence[SetAtBudget]) -> Finding:
 
 
 def _best_mechanism_for_worst_client_finding(rows: Sequence[SetAtBudget]) -> Finding:
-    lead = {row.unit: row.realised["mollifier"]["tv"].worst - row.realised["optimal"]["tv"].worst for row in rows}
-    behind = [row for row in rows if lead[row.unit] <= 0.0]
-    most = max(rows, key=lambda row: lead[row.unit])
+    leads = {row.unit: row.realised["mollifier"]["tv"].worst - row.realised["optimal"]["tv"].worst for row in rows}
+    exceptions = [row for row in rows if leads[row.unit] <= 0.0]
+    most = max(rows, key=lambda row: leads[row.unit])
     pairs = [(row.realised["optimal"][f], row.realised["linear"][f]) for row in rows for f in PAPER_DIVERGENCES]
-    above = sum(
+    larger_count = sum(
         more > less + _ALIKE
         for ours, theirs in pairs
         for more, less in ((ours.mean, theirs.mean), (ours.median, theirs.median), (ours.worst, theirs.worst))
     )
-    said = f"The largest TV of a client is smaller under Q* than under the mollifier in {len(rows) - len(behind)} of {len(rows)} cases"
-    if behind:
-        said += f". It is not on {titles_with_budgets_text(behind)}, where the worst client is not the worst possible"
+    text = f"The largest TV of a client is smaller under Q* than under the mollifier in {len(rows) - len(exceptions)} of {len(rows)} cases"
+    if exceptions:
+        text += (
+            f". It is not on {titles_with_budgets_text(exceptions)}, where the worst client is not the worst possible"
+        )
     worst = [most.realised[name]["tv"].worst for name in ("optimal", "mollifier")]
     return (
         "The worst client.",
-        f"{said}. The difference is largest on {_set_at_budget_text(most)}: {worst[0]:.3f} against {worst[1]:.3f}. Compared with the "
-        f"linear mechanism, the mean, median or worst of any of the three divergences is larger in {above} cases.",
+        f"{text}. The difference is largest on {_set_at_budget_text(most)}: {worst[0]:.3f} against {worst[1]:.3f}. Compared with the "
+        f"linear mechanism, the mean, median or worst of any of the three divergences is larger in {larger_count} cases.",
     )
 
 
 def _own_outcome_release_rate_finding(rows: Sequence[SetAtBudget]) -> Finding:
-    shown = sorted(_rows_at_nearest_budget(rows, 4.0), key=lambda row: row.own["optimal"])
-    told = [f"{row.own['optimal']:.0%} on {row.title}" for row in (shown[0], shown[-1])]
+    nearest_rows = sorted(_rows_at_nearest_budget(rows, 4.0), key=lambda row: row.own["optimal"])
+    rates = [f"{row.own['optimal']:.0%} on {row.title}" for row in (nearest_rows[0], nearest_rows[-1])]
     return (
         "A sample is a record; a support is not.",
-        f"At ε = {shown[0].epsilon:g} Q* releases one of the client's own outcomes with a probability between "
-        f"{' and '.join(told)}. "
+        f"At ε = {nearest_rows[0].epsilon:g} Q* releases one of the client's own outcomes with a probability between "
+        f"{' and '.join(rates)}. "
         f"Single reports ({', '.join(REPORT_LABELS[name] for name in ORACLES)}) become data only after the curator has aggregated them.",
     )
 
@@ -387,26 +395,26 @@ def population_figures(run: RecordedRun[SetAtBudget]) -> dict[str, Figure]:
     """The overview under "population", and one picture for each set under "population-NAME"."""
     rows = run.rows
     with using_library_style():
-        found = {"population": _contest_overview_figure(rows)}
-        found |= {f"population-{name}": _client_set_figure(those) for name, those in rows_by_set(rows).items()}
+        figures = {"population": _contest_overview_figure(rows)}
+        figures |= {f"population-{name}": _client_set_figure(set_rows) for name, set_rows in rows_by_set(rows).items()}
         if run.header.quick:
-            for drawn in found.values():
-                write_quick_run_mark(drawn, "QUICK RUN: few repetitions")
-    return found
+            for figure in figures.values():
+                write_quick_run_mark(figure, "QUICK RUN: few repetitions")
+    return figures
 
 
 def _contest_overview_figure(rows: Sequence[SetAtBudget]) -> Figure:
     sets, budgets = rows_by_set(rows), recorded_epsilons(rows)
-    drawn = empty_figure(11.6, 1.9 + 0.62 * len(sets))
-    set_figure_title(drawn, "The population's law from one report of each client: samples or a frequency oracle?")
-    axes = drawn.subplots()
-    for line, those in enumerate(sets.values()):
-        for row in those:
+    figure = empty_figure(11.6, 1.9 + 0.62 * len(sets))
+    set_figure_title(figure, "The population's law from one report of each client: samples or a frequency oracle?")
+    axes = figure.subplots()
+    for line, set_rows in enumerate(sets.values()):
+        for row in set_rows:
             _plot_contest_cell(axes, budgets.index(row.epsilon), line, SampleOracleContest(row))
     axes.set_xlim(-0.5, len(budgets) - 0.5)
     axes.set_ylim(len(sets) - 0.5, -0.5)
     axes.set_xticks(range(len(budgets)), [f"ε = {epsilon:g}" for epsilon in budgets])
-    firsts = [those[0] for those in sets.values()]
+    firsts = [set_rows[0] for set_rows in sets.values()]
     axes.set_yticks(range(len(sets)), [f"{row.title}\nk = {row.outcomes}, {row.clients:,} {row.who}" for row in firsts])
     axes.tick_params(length=0, colors=INK)
     axes.xaxis.tick_top()
@@ -418,14 +426,14 @@ def _contest_overview_figure(rows: Sequence[SetAtBudget]) -> Figure:
         "grey: undecided.\nItalic: the uniform distribution, which takes no data at all, is as close or nearly.",
         fontsize=9, color=QUIET, loc="left",
     )  # fmt: skip
-    return drawn
+    return figure
 
 
 def _plot_contest_cell(axes: Axes, x: int, y: int, contest: SampleOracleContest) -> None:
     axes.add_patch(_filled_rectangle((x - 0.48, y - 0.46), 0.96, 0.92, _WINNERS[contest.winner]))
     style = "normal" if contest.beats_uniform_guess else "italic"
     names = f"{SHORT_LABELS[contest.best_sampler_name]} / {SHORT_LABELS[contest.best_oracle_name]}"
-    values = f"{mean_error(contest.row, contest.best_sampler_name):.3f} / {mean_error(contest.row, contest.best_oracle_name):.3f}"
+    values = _two_errors_text(contest)
     axes.annotate(names, (x, y), (0, 3), textcoords="offset points", ha="center", va="bottom", fontsize=8, style=style)
     axes.annotate(values, (x, y), (0, -1), textcoords="offset points", ha="center", va="top", fontsize=9, style=style)
 
@@ -437,9 +445,9 @@ def _filled_rectangle(corner: tuple[float, float], width: float, height: float, 
 
 
 def _client_set_figure(rows: Sequence[SetAtBudget]) -> Figure:
-    drawn = empty_figure(14.6, 4.9)
-    set_figure_title(drawn, _capitalise(set_description_text(rows[0])))
-    panels = drawn.subplots(1, 3)
+    figure = empty_figure(14.6, 4.9)
+    set_figure_title(figure, _capitalise(set_description_text(rows[0])))
+    panels = figure.subplots(1, 3)
     for axes, f in zip(panels, ("tv", "kl"), strict=False):
         write_panel_title(
             axes, f"Cost for a client: {divergence_label(f)}", "from its distribution to its output distribution"
@@ -451,7 +459,7 @@ def _client_set_figure(rows: Sequence[SetAtBudget]) -> Figure:
         f"total variation to the average client, one report each, {rows[0].repetitions} times",
     )
     _draw_error_curves(panels[2], rows)
-    return drawn
+    return figure
 
 
 def _draw_cost_curves(axes: Axes, rows: Sequence[SetAtBudget], f: str) -> None:
@@ -472,7 +480,11 @@ def _draw_error_curves(axes: Axes, rows: Sequence[SetAtBudget]) -> None:
     }
     for name in ("raw", *reversed(RIVALS)):
         label = REPORT_LABELS[name] if name == "raw" else REPORT_LABELS[name].split(",")[0]
-        lines[label] = [mean_error(row, name) for row in rows], _RIVAL_COLOURS[name], _DASHES.get(name, "solid")
+        lines[label] = (
+            [mean_error(row, name) for row in rows],
+            _RIVAL_COLOURS[name],
+            _DASHES.get(name, "solid"),
+        )
     draw_named_curves(axes, [row.epsilon for row in rows], lines)
 
 
@@ -498,15 +510,15 @@ def population_page(run: RecordedRun[SetAtBudget], pictures: Pictures) -> str:
         "<h3>Bias and total TV error of Q* samples</h3>",
         html_table(*raw_sample_bias_table(rows), rule_on=None),
     ]
-    for name, those in rows_by_set(rows).items():
+    for name, set_rows in rows_by_set(rows).items():
         parts += [
-            f"<h2>{html.escape(set_description_text(those[0]))}</h2>",
-            f"<p class='quiet'>Domain: {html.escape(those[0].domain)}. Source: {html.escape(those[0].source)}.</p>",
+            f"<h2>{html.escape(set_description_text(set_rows[0]))}</h2>",
+            f"<p class='quiet'>Domain: {html.escape(set_rows[0].domain)}. Source: {html.escape(set_rows[0].source)}.</p>",
             picture_html(pictures, f"population-{name}"),
             "<h3>From each client's law to the law it draws from</h3>",
-            _client_costs_html_table(those),
-            f"<h3>From the estimate to the average client, mean of {those[0].repetitions} repetitions</h3>",
-            _estimate_errors_html_table(those),
+            _client_costs_html_table(set_rows),
+            f"<h3>From the estimate to the average client, mean of {set_rows[0].repetitions} repetitions</h3>",
+            _estimate_errors_html_table(set_rows),
         ]
     return html_page(
         "real clients",
@@ -524,36 +536,38 @@ def _client_costs_html_table(rows: Sequence[SetAtBudget]) -> str:
     head = [
         "ε",
         "mechanism",
-        *(f"{divergence_label(f)}, {said}" for f in PAPER_DIVERGENCES for said in statistics),
+        *(f"{divergence_label(f)}, {statistic}" for f in PAPER_DIVERGENCES for statistic in statistics),
         "own",
     ]
     body: list[list[object]] = []
     for row in rows:
         for name in SAMPLES:
             costs = [row.realised[name][f] for f in PAPER_DIVERGENCES]
-            told = [f"{value:.4f}" for cost in costs for value in (cost.mean, cost.median, cost.worst, cost.worst_case)]
-            body.append([f"{row.epsilon:g}", SHORT_LABELS[name], *told, f"{row.own[name]:.1%}"])
-    own = "<p class='quiet'>Own: the probability that the released outcome is one of the client's own.</p>"
-    return html_table(head, body, texts=2) + own
+            cells = [
+                f"{value:.4f}" for cost in costs for value in (cost.mean, cost.median, cost.worst, cost.worst_case)
+            ]
+            body.append([f"{row.epsilon:g}", SHORT_LABELS[name], *cells, f"{row.own[name]:.1%}"])
+    note = "<p class='quiet'>Own: the probability that the released outcome is one of the client's own.</p>"
+    return html_table(head, body, texts=2) + note
 
 
 def _estimate_errors_html_table(rows: Sequence[SetAtBudget]) -> str:
     head = [
         "ε",
         "estimate",
-        *(f"{said}, {kind}" for said in _MEASURES.values() for kind in ("raw", "projected")),
+        *(f"{label}, {kind}" for label in _MEASURES.values() for kind in ("raw", "projected")),
         "TV of bias",
     ]
     body: list[list[object]] = []
     for row in rows:
         for name in (*RIVALS, "raw"):
-            told = [
-                f"{mean_error(row, name, measure, projected=after):.4f}"
+            cells = [
+                f"{mean_error(row, name, measure, projected=projected):.4f}"
                 for measure in _MEASURES
-                for after in (False, True)
+                for projected in (False, True)
             ]
             bias = f"{row.bias[name]:.4f}" if name in ("optimal", "mollifier") else "0"
-            body.append([f"{row.epsilon:g}", REPORT_LABELS[name], *told, bias])
-        told = [f"{row.uniform[measure]:.4f}" for measure in _MEASURES for _ in range(2)]
-        body.append([f"{row.epsilon:g}", "uniform, without data", *told, f"{row.uniform['tv']:.4f}"])
+            body.append([f"{row.epsilon:g}", REPORT_LABELS[name], *cells, bias])
+        cells = [f"{row.uniform[measure]:.4f}" for measure in _MEASURES for _ in range(2)]
+        body.append([f"{row.epsilon:g}", "uniform, without data", *cells, f"{row.uniform['tv']:.4f}"])
     return html_table(head, body, texts=2)

@@ -79,8 +79,8 @@ def zone_logbooks() -> Logbooks:
     """
     books, zones = logbooks(), time_zones()
     counts = np.zeros((len(books.clients), len(TIME_ZONES)), dtype=np.int64)
-    for place, destination in enumerate(books.outcomes):
-        counts[:, TIME_ZONES.index(zones[destination])] += books.counts[:, place]
+    for column, destination in enumerate(books.outcomes):
+        counts[:, TIME_ZONES.index(zones[destination])] += books.counts[:, column]
     return Logbooks(books.clients, TIME_ZONES, counts)
 
 
@@ -96,14 +96,14 @@ def logbooks(months: Iterable[int] = range(1, 13)) -> Logbooks:
     Raises:
         DiscreetError: for what is not a month.
     """
-    listed = check_list("months", months, "pass numbers of months, 1 to 12")
-    wanted_months = [check_count("months", month, most=12) for month in listed]
+    month_list = check_list("months", months, "pass numbers of months, 1 to 12")
+    month_numbers = [check_count("months", month, most=12) for month in month_list]
     table, outcomes = flights(), destinations()
     import pyarrow
     import pyarrow.compute
 
-    wanted = pyarrow.array(wanted_months, pyarrow.int8())
-    table = table.filter(pyarrow.compute.is_in(table["month"], wanted))
+    month_array = pyarrow.array(month_numbers, pyarrow.int8())
+    table = table.filter(pyarrow.compute.is_in(table["month"], month_array))
 
     encoded = table["tailnum"].combine_chunks().dictionary_encode()
     client = encoded.indices.to_numpy().astype(np.int64)

@@ -89,7 +89,7 @@ class Experiment(Protocol[R_co]):
         """The parameters that determine the results, as JSON."""
 
     @property
-    def unit_names(self) -> Sequence[str]:
+    def work_unit_names(self) -> Sequence[str]:
         """The names of all units of work, in order."""
 
     def compute_records_in_batches(self, units: Sequence[str]) -> Iterator[Sequence[R_co]]:
@@ -110,8 +110,10 @@ class Header:
     @classmethod
     def of_experiment(cls, experiment: Experiment[Record]) -> "Header":
         """The header of an experiment, as it will read back."""
-        said = json.loads(json.dumps(dict(experiment.parameters)))
-        return cls(experiment.name, experiment.description, __version__, experiment.seed, experiment.is_quick, said)
+        parameters = json.loads(json.dumps(dict(experiment.parameters)))
+        return cls(
+            experiment.name, experiment.description, __version__, experiment.seed, experiment.is_quick, parameters
+        )
 
 
 @dataclass(frozen=True)
@@ -149,13 +151,27 @@ class RecordedRun(Generic[R]):
         return pl.DataFrame(self.columns, strict=False)
 
 
-def _flatten_record_fields(row: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+def exact_budget_text(budget: float) -> str:
+    """A budget in the name of a unit of work: at most six digits where these are exact, otherwise all digits."""
+    short = f"{budget:g}"
+    return short if float(short) == budget else repr(float(budget))
+
+
+def refuse_seeds_unlike_budgets(name: str, budgets: Sequence[float], seeds: Sequence[int]) -> None:
+    """Raise an error unless there is one seed for each budget."""
+    if len(budgets) != len(seeds):
+        raise DiscreetError(
+            f"{name} has {len(budgets)} entries and seeds has {len(seeds)}; give one seed for each budget"
+        )
+
+
+def _flatten_record_fields(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """The fields of a record, those of records inside it by their path."""
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for name, value in row.items():
-        inside = isinstance(value, Mapping)
-        found.update(_flatten_record_fields(value, f"{before}{name}.") if inside else {f"{before}{name}": value})
-    return found
+        is_record = isinstance(value, Mapping)
+        flat.update(_flatten_record_fields(value, f"{prefix}{name}.") if is_record else {f"{prefix}{name}": value})
+    return flat
 
 
 class RecordFile(Generic[R]):
@@ -167,11 +183,12 @@ class RecordFile(Generic[R]):
             path.parent.mkdir(parents=True, exist_ok=True)
             _append_json_lines(path, [asdict(header)])
         first, *rest = _read_rows_and_cut_torn_line(path) or [asdict(header)]
+        _refuse_line_that_is_no_header(path, first)
         if not path.stat().st_size:
             _append_json_lines(path, [first])
-        said = asdict(header)
-        if first != said:
-            different = [key for key in said if first.get(key) != said[key]]
+        expected = asdict(header)
+        if first != expected:
+            different = [key for key in expected if first.get(key) != expected[key]]
             raise DiscreetError(
                 f"{path} holds another run ({', '.join(different)} differ); give another --out, or --restart to replace it"
             )
@@ -190,8 +207,16 @@ class RecordFile(Generic[R]):
 
 def read_records(path: Path, kind: type[R]) -> RecordedRun[R]:
     """The header and the finished units of a records file."""
-    first, *rest = _read_whole_json_lines_and_length(path)[0]
+    first, *rest = _read_whole_json_lines_and_length(path)[0] or [None]
+    _refuse_line_that_is_no_header(path, first)
     return RecordedRun(_decode_value(Header, first), _decode_rows(path, kind, rest))
+
+
+def _refuse_line_that_is_no_header(path: Path, line: Any) -> None:
+    if not isinstance(line, dict) or any(field.name not in line for field in fields(Header)):
+        raise DiscreetError(
+            f"{path} does not begin with the header of an experiment; give another --out, or --restart to replace it"
+        )
 
 
 def _decode_rows(path: Path, kind: type[R], rows: Sequence[Any]) -> list[R]:
@@ -211,9 +236,9 @@ def _decode_value(kind: Any, value: Any) -> Any:
     parts = get_args(kind)
     match get_origin(kind):
         case origin if origin is tuple:
-            return tuple(_decode_value(parts[0], each) for each in value)
+            return tuple(_decode_value(parts[0], item) for item in value)
         case origin if origin is dict:
-            return {key: _decode_value(parts[1], each) for key, each in value.items()}
+            return {key: _decode_value(parts[1], item) for key, item in value.items()}
         case origin if origin is UnionType:
             return None if value is None else _decode_value(parts[0], value)
     return value
@@ -237,15 +262,20 @@ def _read_rows_and_cut_torn_line(path: Path) -> list[Any]:
 
 
 def _read_whole_json_lines_and_length(path: Path) -> tuple[list[Any], int]:
-    """The complete lines, and their length in bytes."""
+    """The complete lines, and their length in bytes. A crash can tear the last line; any other that is no JSON is an error."""
     rows: list[Any] = []
     length = 0
-    for line in path.read_bytes().splitlines(keepends=True):
+    lines = path.read_bytes().splitlines(keepends=True)
+    for number, line in enumerate(lines, start=1):
         if not line.endswith(b"\n"):
             break
         try:
             rows.append(json.loads(line))
         except ValueError:
+            if number < len(lines):
+                raise DiscreetError(
+                    f"{path} is damaged: line {number} of {len(lines)} is no JSON. Mend or delete that line, or --restart to replace the file"
+                ) from None
             break
         length += len(line)
     return rows, length
@@ -288,7 +318,7 @@ def run_experiment(
     if restart:
         path.unlink(missing_ok=True)
     records = RecordFile(path, Header.of_experiment(experiment), experiment.record_type)
-    finished, units = records.finished_units, experiment.unit_names
+    finished, units = records.finished_units, experiment.work_unit_names
     missing = [unit for unit in units if unit not in finished]
     if progress:
         progress(len(units) - len(missing), len(units))
@@ -296,9 +326,9 @@ def run_experiment(
         records.append_rows(rows)
         if progress:
             progress(len(records.rows), len(units))
-    order = {unit: place for place, unit in enumerate(units)}
-    rows = sorted(records.rows, key=lambda row: order.get(row.unit, len(order)))
-    return RecordedRun(records.header, rows)
+    order = {unit: index for index, unit in enumerate(units)}
+    rows = [row for row in records.rows if row.unit in order]  # earlier versions had other names for some budgets
+    return RecordedRun(records.header, sorted(rows, key=lambda row: order[row.unit]))
 
 
 FIGURES = ("fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7")
@@ -321,8 +351,8 @@ def requested_experiment_names(names: list[str]) -> list[str]:
     """The requested figures in the paper's order; "all", or nothing, is all of them. The other experiments run only when named."""
     unknown = [name for name in names if name not in (*FIGURES, FOLLOW_UP, POPULATION, "all")]
     if unknown:
-        known = ", ".join((*FIGURES, FOLLOW_UP, POPULATION, "compare"))
-        raise DiscreetError(f"figure = {unknown[0]!r} is not one of all, {known}")
+        choices = ", ".join((*FIGURES, FOLLOW_UP, POPULATION, "compare"))
+        raise DiscreetError(f"figure = {unknown[0]!r} is not one of all, {choices}")
     figures = [name for name in FIGURES if not names or name in names or "all" in names]
     following = REPORTS[FOLLOW_UP] if FOLLOW_UP in names else ()
     on_clients = (POPULATION, "designs", "learned") if POPULATION in names else ()
@@ -337,18 +367,18 @@ def named_experiment(
     from discreet.research.experiments._population import PopulationComparison, ReweightedComparison
 
     presets = ("published", "corrected") if corrected else ("published",)
-    near, keeps, shifts = follow_up.LocalMixtures(), designs.KeepComparison(), designs.ShiftComparison()
+    mixtures, keeps, shifts = follow_up.LocalMixtureExperiment(), designs.KeepComparison(), designs.ShiftComparison()
     learned, reweighted = designs.LearnedComparison(), ReweightedComparison()
-    planned: dict[str, tuple[Any, dict[str, Any]]] = {  # the full experiment, and what a quick one changes
-        "fig1": (paper.GaussianRing(device=device, presets=presets), {"training": paper.QUICK_TRAINING}),
-        "fig2": (paper.FiniteMechanism(), {}),
+    plans: dict[str, tuple[Any, dict[str, Any]]] = {  # the full experiment, and what a quick one changes
+        "fig1": (paper.RingExperiment(device=device, presets=presets), {"training": paper.QUICK_TRAINING}),
+        "fig2": (paper.FiniteLawExperiment(), {}),
         "fig4": (
-            paper.RandomMixtures(device=device, presets=presets), {"clients": QUICK_CLIENTS, "training": paper.QUICK_TRAINING},
+            paper.MixtureExperiment(device=device, presets=presets), {"clients": QUICK_CLIENTS, "training": paper.QUICK_TRAINING},
         ),
-        **{figure: (paper.FiniteWorstCases(figure, outcomes), {}) for figure, outcomes in OUTCOMES.items()},
-        "local_finite": (follow_up.LocalFinite(), {"outcomes": (10,), "clients": QUICK_CLIENTS}),
-        "local_mixtures": (near, {"shapes": near.shapes[:1], "clients": QUICK_CLIENTS}),
-        "local_plane": (follow_up.LocalPlane(), {}),
+        **{figure: (paper.WorstCaseExperiment(figure, outcomes), {}) for figure, outcomes in OUTCOMES.items()},
+        "local_finite": (follow_up.LocalFiniteExperiment(), {"outcomes": (10,), "clients": QUICK_CLIENTS}),
+        "local_mixtures": (mixtures, {"shapes": mixtures.shapes[:1], "clients": QUICK_CLIENTS}),
+        "local_plane": (follow_up.LocalPlaneExperiment(), {}),
         "ordered": (follow_up.OrderedComparison(), {"epsilons": (1.0, 2.0), "most": QUICK_SET}),
         "population": (PopulationComparison(), {"repetitions": QUICK_REPETITIONS}),
         "designs": (designs.DesignComparison(), {"epsilons": (2.0,), "splits": 1, "clients": QUICK_SET}),
@@ -357,7 +387,7 @@ def named_experiment(
         "learned": (learned, {"epsilons": (1.0,), "times": (1,), "splits": 1, "sets": learned.sets[-1:]}),
         "reweighted": (reweighted, {"epsilons": (1.0,), "repetitions": 2, "sets": reweighted.sets[-1:]}),
     }  # fmt: skip
-    full, changes = planned[name]
+    full, changes = plans[name]
     return cast("Experiment[Record]", replace(full, is_quick=True, **changes) if quick else full)
 
 
@@ -370,7 +400,8 @@ def reproduce(name: str, folder: str | Path, *, quick: bool = False, **changes: 
         name: "fig1" to "fig7", or a part of the others: "local_finite", "ordered", "population", "designs", ...
         folder: for the records, as JSON lines.
         quick: fewer clients and less training.
-        changes: fields of the experiment to replace, such as `epsilons=(1.0, 2.0)`, `outcomes=50`, `clients=20`, `seed=7`.
+        changes: fields of the experiment to replace, such as `outcomes=50`, `epsilons=(1.0, 2.0)`, `clients=20`, `seed=7`.
+            An experiment that draws clients takes as many `seeds` as budgets.
 
     Returns:
         The records: `.rows`, `.columns`, `.frame()`.
@@ -380,11 +411,13 @@ def reproduce(name: str, folder: str | Path, *, quick: bool = False, **changes: 
     """
     if not isinstance(name, str) or name not in EXPERIMENTS:
         raise DiscreetError(f"name = {name!r} is not one of {', '.join(EXPERIMENTS)}")
-    planned: Any = named_experiment(name, quick=check_flag("quick", quick))
-    known = [
-        each.name for each in fields(planned) if each.name not in ("name", "record_type", "description", "is_quick")
+    experiment: Any = named_experiment(name, quick=check_flag("quick", quick))
+    field_names = [
+        field.name
+        for field in fields(experiment)
+        if field.name not in ("name", "record_type", "description", "is_quick")
     ]
-    for field in changes:
-        if field not in known:
-            raise DiscreetError(f"{name} has no field {field!r} to change; it has {', '.join(known)}")
-    return run_experiment(replace(planned, **changes), check_path("folder", folder))
+    for change in changes:
+        if change not in field_names:
+            raise DiscreetError(f"{name} has no field {change!r} to change; it has {', '.join(field_names)}")
+    return run_experiment(replace(experiment, **changes), check_path("folder", folder))

@@ -53,6 +53,7 @@ from discreet.design import (
 from discreet.divergences import divergence
 from discreet.families import FiniteFamily, Simplex
 from discreet.mechanisms import MECHANISMS, MollifierSampler, OptimalSampler, Sampler
+from discreet.research.experiments import exact_budget_text
 from discreet.research.experiments._population import draw_raw_outcomes
 from discreet.research.experiments.client_sets import (
     CLIENT_SETS,
@@ -72,7 +73,7 @@ DESIGN_RIVALS = (*MECHANISMS, "uniform")
 
 def mean_costs_by_divergence(laws: Floats, sampler: Sampler[FiniteFamily]) -> dict[str, float]:
     """The mean divergence of each kind over clients."""
-    return {name: float(each.mean()) for name, each in several_divergences_of_clients(laws, sampler).items()}
+    return {name: float(costs.mean()) for name, costs in several_divergences_of_clients(laws, sampler).items()}
 
 
 @dataclass(frozen=True)
@@ -129,16 +130,16 @@ class DesignComparison(SetComparison):
         return range(self.splits)
 
     def compute_unit_record(
-        self, unit: str, declared: ClientSet, laws: Floats, epsilon: float, part: str
+        self, unit: str, client_set: ClientSet, laws: Floats, epsilon: float, part: str
     ) -> DesignedSplit:
         """Everything recorded of one split."""
         split = int(part)
-        examples, served = split_examples_and_clients(laws[: self.clients], self.share, self.seed or 0, split)
+        examples, clients = split_examples_and_clients(laws[: self.clients], self.share, self.seed or 0, split)
         family = Simplex(laws.shape[1])
         smoother = Smoother(epsilon, self.keep)
         choice = smoother.choose_sampler_and_smoothing(examples)
         sampler = choice.sampler
-        floor = design(family, epsilon=epsilon, clients=served, keep=0.0)
+        floor = design(family, epsilon=epsilon, clients=clients, keep=0.0)
         samplers: dict[str, Sampler[FiniteFamily]] = {
             **{name: kind(family, epsilon=epsilon) for name, kind in MECHANISMS.items()},
             "uniform": smoother.best_uniform_floor_sampler(examples),
@@ -146,17 +147,17 @@ class DesignComparison(SetComparison):
         }
         return DesignedSplit(
             unit=unit,
-            set=declared.name,
-            title=declared.title,
+            set=client_set.name,
+            title=client_set.title,
             epsilon=epsilon,
             split=split,
             examples=len(examples),
-            served=len(served),
+            served=len(clients),
             parts=smoothing_shares_as_tuple(choice.smoothing),
-            means={kind: mean_costs_by_divergence(served, one) for kind, one in samplers.items()},
+            means={kind: mean_costs_by_divergence(clients, rival) for kind, rival in samplers.items()},
             floor=floor.bound,
             gap=(floor.value - floor.bound) / floor.value if floor.value else 0.0,
-            exact_gap=exact_cost_excess_over_lower_bound(floor, served) if split == 0 and not self.is_quick else None,
+            exact_gap=exact_cost_excess_over_lower_bound(floor, clients) if split == 0 and not self.is_quick else None,
             kept=(1.0 - float(sampler.risk("tv"))) / (1.0 - float(samplers[OptimalSampler.name].risk("tv"))),
         )
 
@@ -174,13 +175,13 @@ def split_examples_and_clients(laws: Floats, share: float, seed: int, split: int
     return laws[order[:number]], laws[order[number:]]
 
 
-def exact_cost_excess_over_lower_bound(found: Design, laws: Floats) -> float:
+def exact_cost_excess_over_lower_bound(kl_design: Design, laws: Floats) -> float:
     """The relative excess of a KL design's mean over its floor, from rationals alone.
 
     The mean is that of the integers of the draw. The distributions are the given floats (the floor's own, each divided by its sum), and
     logarithms are bounded from above.
     """
-    examples, weights = found.certificate.examples, found.sampler.weights(laws)
+    examples, weights = kl_design.certificate.examples, kl_design.sampler.weights(laws)
     total = sum(map(int, weights[0]))
     mean = Fraction(0)
     outcome = examples.seen[examples.outcome]
@@ -188,7 +189,7 @@ def exact_cost_excess_over_lower_bound(found: Design, laws: Floats) -> float:
         ratio = Fraction(p) * total / int(weights[client, x])
         mean += Fraction(p) * (log_bracket(ratio)[1] if ratio >= 1 else -log_bracket(1 / ratio)[0])
     mean /= len(examples)
-    return float((mean - found.certificate.exact()) / mean)
+    return float((mean - kl_design.certificate.exact()) / mean)
 
 
 KEEPS = (0.9, 0.5, 0.1, 0.01)
@@ -226,7 +227,7 @@ class KeptAtBudget:
         return 1.0 - self._result_with_keep(keep).floor / self.mean
 
     def _result_with_keep(self, keep: float) -> KeepResult:
-        return next(one for one in self.kept if one.keep == keep)
+        return next(entry for entry in self.kept if entry.keep == keep)
 
 
 @final
@@ -236,7 +237,7 @@ class KeepComparison(SetComparison):
 
     name: str = "keeps"
     share: float = 0.2
-    sets: tuple[ClientSet, ...] = tuple(one for one in CLIENT_SETS if one.bundled)
+    sets: tuple[ClientSet, ...] = tuple(client_set for client_set in CLIENT_SETS if client_set.bundled)
     description: str = (
         "the mean KL that designs reach while part of the best worst case is kept, and the least there could be"
     )
@@ -244,22 +245,32 @@ class KeepComparison(SetComparison):
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        return {"epsilons": self.epsilons, "share": self.share, "keeps": KEEPS, "sets": [one.name for one in self.sets]}
+        return {
+            "epsilons": self.epsilons,
+            "share": self.share,
+            "keeps": KEEPS,
+            "sets": [client_set.name for client_set in self.sets],
+        }
 
-    def compute_unit_record(self, unit: str, declared: ClientSet, laws: Floats, epsilon: float) -> KeptAtBudget:
+    def compute_unit_record(self, unit: str, client_set: ClientSet, laws: Floats, epsilon: float) -> KeptAtBudget:
         """Everything recorded of one set at one budget."""
-        examples, served = split_examples_and_clients(laws, self.share, self.seed or 0, 0)
-        family = Simplex(len(declared.outcomes))
+        examples, clients = split_examples_and_clients(laws, self.share, self.seed or 0, 0)
+        family = Simplex(len(client_set.outcomes))
         optimal = OptimalSampler(family, epsilon=epsilon)
-        kept = []
+        keep_results = []
         for keep in KEEPS:
-            made = Smoother(epsilon, keep).design_with_smoothing_parts(examples, SMOOTHING)
-            floor = design(family, epsilon=epsilon, clients=served, keep=keep).bound
-            kept.append(
-                KeepResult(keep, mean_costs_by_divergence(served, made.sampler)["kl"], float(made.worst("kl")), floor)
+            smoothed_design = Smoother(epsilon, keep).design_with_smoothing_parts(examples, SMOOTHING)
+            floor = design(family, epsilon=epsilon, clients=clients, keep=keep).bound
+            keep_results.append(
+                KeepResult(
+                    keep,
+                    mean_costs_by_divergence(clients, smoothed_design.sampler)["kl"],
+                    float(smoothed_design.worst("kl")),
+                    floor,
+                )
             )
-        mean, worst = mean_costs_by_divergence(served, optimal)["kl"], float(optimal.risk("kl"))
-        return KeptAtBudget(unit, declared.name, declared.title, epsilon, mean, worst, tuple(kept))
+        mean, worst = mean_costs_by_divergence(clients, optimal)["kl"], float(optimal.risk("kl"))
+        return KeptAtBudget(unit, client_set.name, client_set.title, epsilon, mean, worst, tuple(keep_results))
 
 
 SAFE = (OptimalSampler.name, MollifierSampler.name, "uniform")
@@ -281,14 +292,19 @@ class ShiftedDesign:
     floor: float
 
     @property
+    def best_mean_without_design(self) -> float:
+        """The mean KL of the best sampler without a design."""
+        return min(self.means[name] for name in SAFE)
+
+    @property
     def is_design_better(self) -> bool:
         """Whether the design made elsewhere is better than every sampler without a design."""
-        return self.means["elsewhere"] < min(self.means[name] for name in SAFE)
+        return self.means["elsewhere"] < self.best_mean_without_design
 
     @property
     def closed_gap_share(self) -> float:
         """The share of the gap between the best of those and the floor that the design made elsewhere closes; negative if it is worse."""
-        safe = min(self.means[name] for name in SAFE)
+        safe = self.best_mean_without_design
         return (safe - self.means["elsewhere"]) / (safe - self.floor)
 
 
@@ -307,11 +323,15 @@ class ShiftComparison:
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        return {"epsilons": self.epsilons, "shifts": [one.name for one in self.shifts]}
+        return {"epsilons": self.epsilons, "shifts": [shift.name for shift in self.shifts]}
 
     @property
-    def unit_names(self) -> Sequence[str]:
-        return [f"{name}/{epsilon:g}" for name in available_set_names(self.shifts) for epsilon in self.epsilons]
+    def work_unit_names(self) -> Sequence[str]:
+        return [
+            f"{name}/{exact_budget_text(epsilon)}"
+            for name in available_set_names(self.shifts)
+            for epsilon in self.epsilons
+        ]
 
     def compute_records_in_batches(self, units: Sequence[str]) -> Iterator[list[ShiftedDesign]]:
         for shift, (examples, others), (epsilon,) in iterate_set_and_laws_of_units(units, self.shifts):
@@ -319,26 +339,26 @@ class ShiftComparison:
 
     def compute_unit_record(self, shift: Shift, examples: Floats, others: Floats, epsilon: float) -> ShiftedDesign:
         """Everything recorded of one shift at one budget."""
-        at_home, served = split_examples_and_clients(others, 0.2, self.seed or 0, 0)
-        family = Simplex(served.shape[1])
+        home_examples, clients = split_examples_and_clients(others, 0.2, self.seed or 0, 0)
+        family = Simplex(clients.shape[1])
         smoother = Smoother(epsilon)
         samplers: dict[str, Sampler[FiniteFamily]] = {
             **{kind.name: kind(family, epsilon=epsilon) for kind in (OptimalSampler, MollifierSampler)},
             "uniform": smoother.best_uniform_floor_sampler(examples),
             "elsewhere": smoother.design_with_smoothing_parts(examples, SMOOTHING).sampler,
-            "home": smoother.design_with_smoothing_parts(at_home, SMOOTHING).sampler,
+            "home": smoother.design_with_smoothing_parts(home_examples, SMOOTHING).sampler,
         }
         return ShiftedDesign(
-            unit=f"{shift.name}/{epsilon:g}",
+            unit=f"{shift.name}/{exact_budget_text(epsilon)}",
             shift=shift.name,
             title=shift.title,
             made_on=shift.made_on,
             kind=shift.served,
             epsilon=epsilon,
             examples=len(examples),
-            served=len(served),
-            means={name: mean_costs_by_divergence(served, one)["kl"] for name, one in samplers.items()},
-            floor=design(family, epsilon=epsilon, clients=served, keep=0.0).bound,
+            served=len(clients),
+            means={name: mean_costs_by_divergence(clients, sampler)["kl"] for name, sampler in samplers.items()},
+            floor=design(family, epsilon=epsilon, clients=clients, keep=0.0).bound,
         )
 
 
@@ -420,10 +440,10 @@ class LearnedComparison(SetComparison):
     @property
     def unit_name_suffixes(self) -> Sequence[object]:
         splits = {times: range(self.splits if times == 1 else 1) for times in self.times}
-        return [f"{times}/{split}" for times, each in splits.items() for split in each]
+        return [f"{times}/{split}" for times, orders in splits.items() for split in orders]
 
     def compute_unit_record(
-        self, unit: str, declared: ClientSet, laws: Floats, epsilon: float, times_part: str, split_part: str
+        self, unit: str, client_set: ClientSet, laws: Floats, epsilon: float, times_part: str, split_part: str
     ) -> LearnedRun:
         """Everything recorded of one unit."""
         times, split = int(times_part), int(split_part)
@@ -436,23 +456,23 @@ class LearnedComparison(SetComparison):
             (first, crowd.draw_and_count_samples(crowd.take_next_share_of_clients(FIRST), first))
         ]
         share = (1.0 - BITS - FIRST) / BATCHES
-        batches, held = [], []
+        batches, served_laws = [], []
         for _ in range(BATCHES):
-            found = learn(family, epsilon=epsilon, rounds=rounds, spread=spread)
-            those = crowd.take_next_share_of_clients(share)
-            batches.append(_measure_costs_of_served_batch(found, those, family, epsilon))
-            rounds.append((found.sampler, crowd.draw_and_count_samples(those, found.sampler)))
-            held.append(those)
-        sizes = np.array([len(those) for those in held], dtype=np.float64)
+            learned = learn(family, epsilon=epsilon, rounds=rounds, spread=spread)
+            batch_laws = crowd.take_next_share_of_clients(share)
+            batches.append(_measure_costs_of_served_batch(learned, batch_laws, family, epsilon))
+            rounds.append((learned.sampler, crowd.draw_and_count_samples(batch_laws, learned.sampler)))
+            served_laws.append(batch_laws)
+        sizes = np.array([len(batch_laws) for batch_laws in served_laws], dtype=np.float64)
         means = {
-            name: float(sizes @ [getattr(one, name) for one in batches] / sizes.sum())
+            name: float(sizes @ [getattr(batch, name) for batch in batches] / sizes.sum())
             for name in ("cost", "optimal", "mollifier")
         }
-        served = np.vstack(held) if times == 1 else laws
+        clients = np.vstack(served_laws) if times == 1 else laws
         return LearnedRun(
             unit=unit,
-            set=declared.name,
-            title=declared.title,
+            set=client_set.name,
+            title=client_set.title,
             epsilon=epsilon,
             times=times,
             split=split,
@@ -461,16 +481,26 @@ class LearnedComparison(SetComparison):
             learned=means["cost"],
             optimal=means["optimal"],
             mollifier=means["mollifier"],
-            floor=design(family, epsilon=epsilon, clients=served, keep=0.0).bound,
+            floor=design(family, epsilon=epsilon, clients=clients, keep=0.0).bound,
             batches=tuple(batches),
         )
 
 
-def _measure_costs_of_served_batch(found: Learned, laws: Floats, family: Simplex, epsilon: float) -> ServedBatch:
+def _measure_costs_of_served_batch(learned: Learned, laws: Floats, family: Simplex, epsilon: float) -> ServedBatch:
     safe = {kind.name: kind(family, epsilon=epsilon) for kind in (OptimalSampler, MollifierSampler)}
-    used = "designed" if found.published else found.sampler.name
-    costs = {name: _mean_kl_cost(laws, sampler) for name, sampler in {**safe, "designed": found.design.sampler}.items()}
-    return ServedBatch(found.published, used, found.better, found.gain, found.concentration, costs[used], **costs)
+    sampler_name = "designed" if learned.published else learned.sampler.name
+    costs = {
+        name: _mean_kl_cost(laws, sampler) for name, sampler in {**safe, "designed": learned.design.sampler}.items()
+    }
+    return ServedBatch(
+        learned.published,
+        sampler_name,
+        learned.better,
+        learned.gain,
+        learned.concentration,
+        costs[sampler_name],
+        **costs,
+    )
 
 
 def _mean_kl_cost(laws: Floats, sampler: Sampler[Any]) -> float:
@@ -491,9 +521,9 @@ class _ClientQueue:
 
     def draw_and_count_samples(self, laws: Floats, sampler: Sampler[Any], *, of_spread: bool = False) -> Integers:
         """The count of each outcome released by these clients, one sample each; seeded, so not private."""
-        held = concentration_law(laws) if of_spread else laws
-        drawn = draw_raw_outcomes(np.asarray(sampler.output(held)), self._rng)
-        return np.bincount(drawn, minlength=held.shape[1])
+        client_laws = concentration_law(laws) if of_spread else laws
+        outcomes = draw_raw_outcomes(np.asarray(sampler.output(client_laws)), self._rng)
+        return np.bincount(outcomes, minlength=client_laws.shape[1])
 
 
 class _ResampledClients:
@@ -509,6 +539,6 @@ class _ResampledClients:
 
     def draw_and_count_samples(self, laws: Floats, sampler: Sampler[Any], *, of_spread: bool = False) -> Integers:
         """The count of each outcome released by the clients of the last share."""
-        held = concentration_law(laws) if of_spread else laws
-        average = np.asarray(sampler.output(held)).mean(axis=0)
+        client_laws = concentration_law(laws) if of_spread else laws
+        average = np.asarray(sampler.output(client_laws)).mean(axis=0)
         return np.asarray(self._rng.multinomial(self._asked, average / average.sum()))

@@ -7,21 +7,21 @@ Its linear mechanism lambda P + (1 - lambda) mu takes, as published, the weight
 by a bounded search, without a cap at 1. Ours is the largest weight that the corners of the trade-off function allow, in rationals
 (`discreet.privacy._notion`), with the smaller t = 1/min(alpha, 1 - alpha). The client is then projected onto the same box, not mixed.
 
-`LocalFinite`, Figures 3 and 5 to 9: worst cases on k outcomes, over all clients and over clients near a public uniform distribution. The
-local class is 1/gamma <= k P(x) <= gamma with gamma = k/2 - 1. A third class is ours: 1/2 <= k P(x) <= 9/8, whose extreme clients cover
-four fifths of the space, where the published t = 1/alpha is larger than necessary. Clients are drawn at random and moved into the class, so
-that both mechanisms can be compared one client at a time.
+`LocalFiniteExperiment`, Figures 3 and 5 to 9: worst cases on k outcomes, over all clients and over clients near a public uniform
+distribution. The local class is 1/gamma <= k P(x) <= gamma with gamma = k/2 - 1. A third class is ours: 1/2 <= k P(x) <= 9/8, whose extreme
+clients cover four fifths of the space, where the published t = 1/alpha is larger than necessary. Clients are drawn at random and moved into
+the class, so that both mechanisms can be compared one client at a time.
 
-`LocalMixtures`, Figures 4, 10 and 11: a hundred random mixtures near a public distribution, by the global and by the local class. Clients are
-those of the published scripts: min(Poisson(2) + 1, 10) components, Dirichlet weights, seeds 1 to 4 for the four budgets. Laplace mixtures
-of scale 1 with centres in [-1, 1] are within a factor e of Laplace(0, 1): the local class has gamma = 3, the global one c1 = e^-1/3, c2 =
-3 e. In the plane centres lie in the l1 ball and everything on [-10, 10]^2. Gaussian mixtures on [-2, 2], centres in [-1/2, 1/2], are
-ours: within a factor 3 of N(0, 1) restricted, 9 for the global class.
+`LocalMixtureExperiment`, Figures 4, 10 and 11: a hundred random mixtures near a public distribution, by the global and by the local class.
+Clients are those of the published scripts: min(Poisson(2) + 1, 10) components, Dirichlet weights, seeds 1 to 4 for the four budgets.
+Laplace mixtures of scale 1 with centres in [-1, 1] are within a factor e of Laplace(0, 1): the local class has gamma = 3, the global one c1
+= e^-1/3, c2 = 3 e. In the plane centres lie in the l1 ball and everything on [-10, 10]^2. Gaussian mixtures on [-2, 2], centres in [-1/2,
+1/2], are ours: within a factor 3 of N(0, 1) restricted, 9 for the global class.
 
-`LocalPlane`, Figure 1: four Laplace distributions of scale 2 in the plane, and their output distributions, by both classes and two notions.
-Centres (+-1, 0) and (0, +-1); epsilon = 1 and nu = 1.5. Around Laplace(0, 2) on both axes the global class is e^(-1/2)/3 <= dP/dP0 <= 3
-e^(1/2), and the local one has gamma = 2. The published picture has the projection under pure and linear mixing under Gaussian privacy; the
-projection under Gaussian privacy is ours.
+`LocalPlaneExperiment`, Figure 1: four Laplace distributions of scale 2 in the plane, and their output distributions, by both classes and
+two notions. Centres (+-1, 0) and (0, +-1); epsilon = 1 and nu = 1.5. Around Laplace(0, 2) on both axes the global class is e^(-1/2)/3 <=
+dP/dP0 <= 3 e^(1/2), and the local one has gamma = 2. The published picture has the projection under pure and linear mixing under Gaussian
+privacy; the projection under Gaussian privacy is ours.
 
 `OrderedComparison`: the distance of a client's output distribution from its own, in the outcomes' unit, by mechanism at equal epsilon. The
 Wasserstein-1 distance on a line is the area between two distribution functions, so everything is computed, not sampled. Beside the
@@ -45,6 +45,7 @@ from discreet.errors import LargeEpsilonWarning
 from discreet.families import Band, Bounds, DensityBand, FiniteFamily, Mixture, Simplex
 from discreet.mechanisms import LinearSampler, MollifierSampler, OptimalSampler, TransportSampler, nearest_member
 from discreet.privacy import Approximate, Functional, Gaussian, Privacy, Pure
+from discreet.research.experiments import exact_budget_text, refuse_seeds_unlike_budgets
 from discreet.research.experiments.client_sets import (
     CLIENT_SETS,
     DELAY,
@@ -92,15 +93,15 @@ def published_mixing_weight(privacy: Privacy, bounds: Bounds) -> float:
     t = (bounds.upper - bounds.lower) / (1.0 - bounds.lower)
 
     def mixing_weight_at_beta(beta: float) -> float:
-        grown = math.exp(beta)
-        return (grown - 1.0 + t * privacy.profile(beta)) / ((1.0 - bounds.lower) * grown + bounds.upper - 1.0)
+        growth = math.exp(beta)
+        return (growth - 1.0 + t * privacy.profile(beta)) / ((1.0 - bounds.lower) * growth + bounds.upper - 1.0)
 
     match privacy:
         case Pure(epsilon=epsilon) | Approximate(epsilon=epsilon):
             return mixing_weight_at_beta(epsilon)  # the notion has one beta
         case _:
-            found = scipy.optimize.minimize_scalar(mixing_weight_at_beta, bounds=(0.0, _FARTHEST), method="bounded")
-            return float(found.fun)
+            minimum = scipy.optimize.minimize_scalar(mixing_weight_at_beta, bounds=(0.0, _FARTHEST), method="bounded")
+            return float(minimum.fun)
 
 
 @dataclass(frozen=True)
@@ -149,37 +150,40 @@ def compare_mechanisms_on_class(family: Any, privacy: Privacy, clients: int, cos
     """Compare the projection with the linear mechanism on a class; `costs` gives a sampler's cost for each client."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LargeEpsilonWarning)  # nothing is released
-        ours, theirs = (kind(family, privacy=privacy) for kind in (OptimalSampler, LinearSampler))
-    projected, mixed = costs(ours), costs(theirs)
-    their_weight, bounds = published_mixing_weight(privacy, family.bounds), family.bounds
+        optimal, linear = (kind(family, privacy=privacy) for kind in (OptimalSampler, LinearSampler))
+    projected_costs, mixed_costs = costs(optimal), costs(linear)
+    published_weight, bounds = published_mixing_weight(privacy, family.bounds), family.bounds
+    risks = {f: float(optimal.risk(f)) for f in FOLLOW_UP_DIVERGENCES}
     return ClassAtBudget(
         lower=bounds.lower,
         upper=bounds.upper,
         weight=float(privacy.mixing(bounds)),
-        published_weight=their_weight,
-        tight=ours.risk("kl").tight,
-        minimax={f: float(ours.risk(f)) for f in FOLLOW_UP_DIVERGENCES if np.isfinite(float(ours.risk(f)))},
-        published_minimax=_minimax_values_by_published_formula(bounds.lower, bounds.upper, their_weight),
+        published_weight=published_weight,
+        tight=optimal.risk("kl").tight,
+        minimax={f: risk for f, risk in risks.items() if np.isfinite(risk)},
+        published_minimax=_minimax_values_by_published_formula(bounds.lower, bounds.upper, published_weight),
         clients=clients,
-        pointwise={f: PointwiseComparison.from_divergences(projected[f], mixed[f]) for f in projected},
+        pointwise={
+            f: PointwiseComparison.from_divergences(projected_costs[f], mixed_costs[f]) for f in projected_costs
+        },
     )
 
 
 def _minimax_values_by_published_formula(lower: float, upper: float, weight: float) -> dict[str, float]:
-    """The published closed form: (1 - r1)/(r2 - r1) f(r2) + (r2 - 1)/(r2 - r1) f(r1); None if the weight exceeds 1."""
+    """The published closed form: (1 - r1)/(r2 - r1) f(r2) + (r2 - 1)/(r2 - r1) f(r1); empty if the weight is 1 or more."""
     if weight >= 1.0:
         return {}
     low, high = 1.0 - weight * (1.0 - lower), 1.0 + weight * (upper - 1.0)
-    held = np.array([upper, lower]) * (share := np.array([1.0 - lower, upper - 1.0]) / (upper - lower))
-    sent = np.array([high, low]) * share
-    found = {f: float(np.sum(divergence(f)(held, sent))) for f in FOLLOW_UP_DIVERGENCES}
-    return {f: value for f, value in found.items() if np.isfinite(value)}
+    p = np.array([upper, lower]) * (share := np.array([1.0 - lower, upper - 1.0]) / (upper - lower))
+    q = np.array([high, low]) * share
+    values = {f: float(np.sum(divergence(f)(p, q))) for f in FOLLOW_UP_DIVERGENCES}
+    return {f: value for f, value in values.items() if np.isfinite(value)}
 
 
 def costs_by_divergence(laws: Sequence[Any], output: Callable[[Any], Any]) -> dict[str, Floats]:
     """The divergences of continuous clients to their output distributions, one at a time."""
-    found = [[float(law.divergence(f)) for f in FOLLOW_UP_DIVERGENCES] for law in map(output, laws)]
-    return {f: np.array(column) for f, column in zip(FOLLOW_UP_DIVERGENCES, np.transpose(found), strict=True)}
+    rows = [[float(law.divergence(f)) for f in FOLLOW_UP_DIVERGENCES] for law in map(output, laws)]
+    return {f: np.array(column) for f, column in zip(FOLLOW_UP_DIVERGENCES, np.transpose(rows), strict=True)}
 
 
 @dataclass(frozen=True)
@@ -196,7 +200,7 @@ class FiniteClasses:
 
 @final
 @dataclass(frozen=True)
-class LocalFinite:
+class LocalFiniteExperiment:
     """Minimax values of both classes by both calibrations, and the projection against the linear mechanism on random clients."""
 
     name: str = "local_finite"
@@ -216,8 +220,13 @@ class LocalFinite:
         return {name: getattr(self, name) for name in ("outcomes", "kinds", "budgets", "clients")}
 
     @property
-    def unit_names(self) -> Sequence[str]:
-        return [f"{k}/{kind}/{budget:g}" for k in self.outcomes for kind in self.kinds for budget in self.budgets]
+    def work_unit_names(self) -> Sequence[str]:
+        return [
+            f"{k}/{kind}/{exact_budget_text(budget)}"
+            for k in self.outcomes
+            for kind in self.kinds
+            for budget in self.budgets
+        ]
 
     def compute_records_in_batches(self, units: Sequence[str]) -> Iterator[list[FiniteClasses]]:
         for unit in units:
@@ -244,8 +253,8 @@ class LocalFinite:
         """Clients of all shapes: from nearly uniform to nearly one outcome."""
         rng = np.random.default_rng([self.seed or 0, family.size])
         shapes = (0.1, 0.5, 1.0, 5.0)
-        drawn = [rng.dirichlet(np.full(family.size, each), self.clients // len(shapes)) for each in shapes]
-        return nearest_member(family, np.maximum(np.vstack(drawn), 1e-12))
+        batches = [rng.dirichlet(np.full(family.size, shape), self.clients // len(shapes)) for shape in shapes]
+        return nearest_member(family, np.maximum(np.vstack(batches), 1e-12))
 
 
 FOLLOW_UP_SEEDS = (1, 2, 3, 4)
@@ -287,19 +296,19 @@ def draw_mixture_client(shape: str, rng: np.random.Generator) -> Mixture:
 
 def global_and_local_mixture_families(shape: str) -> dict[str, DensityBand]:
     """The global and the local class of a shape, around its public distribution."""
-    wide, density, box = (math.exp(-1.0) / 3.0, 3.0 * math.e), Mixture([1.0], [[0.0]], kernel="laplace"), None
+    global_bounds, density, box = (math.exp(-1.0) / 3.0, 3.0 * math.e), Mixture([1.0], [[0.0]], kernel="laplace"), None
     match shape:
         case "plane":
             density, box = Mixture([1.0], [[0.0, 0.0]], kernel="laplace"), [(-10.0, 10.0)] * 2
         case "gaussian":
-            wide, density, box = (1 / 9, 9.0), Mixture([1.0], [[0.0]]), [(-2.0, 2.0)]
-    bounds = {"global": wide, "local": (1 / 3, 3.0)}
+            global_bounds, density, box = (1 / 9, 9.0), Mixture([1.0], [[0.0]]), [(-2.0, 2.0)]
+    bounds = {"global": global_bounds, "local": (1 / 3, 3.0)}
     return {name: DensityBand(density, box, lower=lower, upper=upper) for name, (lower, upper) in bounds.items()}
 
 
 @final
 @dataclass(frozen=True)
-class LocalMixtures:
+class LocalMixtureExperiment:
     """The largest and the mean divergence of the published clients, by the published linear mechanism and by the projection."""
 
     name: str = "local_mixtures"
@@ -314,6 +323,9 @@ class LocalMixtures:
     )
     record_type: type[MixtureClasses] = MixtureClasses
 
+    def __post_init__(self) -> None:
+        refuse_seeds_unlike_budgets("budgets", self.budgets, self.seeds)
+
     @property
     def seed(self) -> int | None:
         return self.seeds[0]
@@ -323,21 +335,26 @@ class LocalMixtures:
         return {name: getattr(self, name) for name in ("shapes", "kinds", "budgets", "seeds", "clients")}
 
     @property
-    def unit_names(self) -> Sequence[str]:
-        return [f"{shape}/{kind}/{budget:g}" for shape in self.shapes for kind in self.kinds for budget in self.budgets]
+    def work_unit_names(self) -> Sequence[str]:
+        return [
+            f"{shape}/{kind}/{exact_budget_text(budget)}"
+            for shape in self.shapes
+            for kind in self.kinds
+            for budget in self.budgets
+        ]
 
     def compute_records_in_batches(self, units: Sequence[str]) -> Iterator[list[MixtureClasses]]:
         seeds = dict(zip(self.budgets, self.seeds, strict=True))
         for unit in units:
-            shape, kind, told = unit.split("/")
-            budget, privacy = float(told), privacy_notion_at_budget(kind, float(told))
+            shape, kind, budget_text = unit.split("/")
+            budget, privacy = float(budget_text), privacy_notion_at_budget(kind, float(budget_text))
             rng = np.random.default_rng(seeds[budget])
             costs = _mixture_cost_function([draw_mixture_client(shape, rng) for _ in range(self.clients)])
-            found = {
+            classes = {
                 name: compare_mechanisms_on_class(family, privacy, self.clients, costs)
                 for name, family in global_and_local_mixture_families(shape).items()
             }
-            yield [MixtureClasses(unit, shape, _WORDS[shape], kind, budget, str(privacy), found)]
+            yield [MixtureClasses(unit, shape, _WORDS[shape], kind, budget, str(privacy), classes)]
 
 
 def _mixture_cost_function(laws: Sequence[Mixture]) -> CostFunction:
@@ -366,7 +383,7 @@ class PlaneLaw:
 
 @final
 @dataclass(frozen=True)
-class LocalPlane:
+class LocalPlaneExperiment:
     """The client, and its output distributions by class, notion and mechanism."""
 
     name: str = "local_plane"
@@ -381,7 +398,7 @@ class LocalPlane:
         return {"side": self.side, "scale": SCALE, "centres": PLANE_CENTRES, "bounds": BOUNDS}
 
     @property
-    def unit_names(self) -> Sequence[str]:
+    def work_unit_names(self) -> Sequence[str]:
         laws = [f"{kind}/{family}/projection" for kind in NOTIONS for family in BOUNDS]
         return ["client", *laws, *(f"gaussian/{family}/linear" for family in BOUNDS)]
 
@@ -460,24 +477,24 @@ def clamped_laplace_output_matrix(size: int, epsilon: float) -> Floats:
 @final
 @dataclass(frozen=True)
 class OrderedComparison(SetComparison):
-    """WassersteinDistances on every available ordered set. A unit is one set at one epsilon."""
+    """Wasserstein-1 distances on every available ordered set. A unit is one set at one epsilon."""
 
     name: str = "ordered"
     epsilons: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
     seed: int | None = None
     most: int | None = None  # clients of a set, for quick runs
-    sets: tuple[ClientSet, ...] = tuple(one for one in CLIENT_SETS if one.name in ORDERED)
+    sets: tuple[ClientSet, ...] = tuple(client_set for client_set in CLIENT_SETS if client_set.name in ORDERED)
     description: str = "how far each client's sample law is from its own on an ordered axis, by mechanism"
     record_type: type[OrderedSet] = OrderedSet
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        return {"epsilons": self.epsilons, "most": self.most, "sets": [one.name for one in self.sets]}
+        return {"epsilons": self.epsilons, "most": self.most, "sets": [client_set.name for client_set in self.sets]}
 
-    def compute_unit_record(self, unit: str, declared: ClientSet, laws: Floats, epsilon: float) -> OrderedSet:
+    def compute_unit_record(self, unit: str, client_set: ClientSet, laws: Floats, epsilon: float) -> OrderedSet:
         """Everything recorded of one set at one budget."""
         laws = laws[: self.most]
-        measure, step = ORDERED[declared.name]
+        measure, step = ORDERED[client_set.name]
         size = laws.shape[1]
         transport = TransportSampler(step * np.arange(size), epsilon=epsilon)
         noise = clamped_laplace_output_matrix(size, epsilon)
@@ -487,35 +504,37 @@ class OrderedComparison(SetComparison):
             "mollifier": MollifierSampler(Simplex(size), epsilon=epsilon).output,
             "laplace": lambda p: p @ noise,
         }
-        found, own, singles = {}, {}, np.eye(size)
+        distances, output_laws, singles = {}, {}, np.eye(size)
         for name, output in outputs.items():
-            own[name] = output(laws)
-            away = np.asarray(transport.distance(laws, own[name]))
-            alone = float(np.max(transport.distance(singles, output(singles))))
-            found[name] = WassersteinDistances(float(away.mean()), float(away.max()), alone)
-        by_transport = np.asarray(transport.distance(laws, own["transport"]))
-        shown = int(np.argsort(by_transport, kind="stable")[len(laws) // 2])
+            output_laws[name] = output(laws)
+            client_distances = np.asarray(transport.distance(laws, output_laws[name]))
+            worst_single = float(np.max(transport.distance(singles, output(singles))))
+            distances[name] = WassersteinDistances(
+                float(client_distances.mean()), float(client_distances.max()), worst_single
+            )
+        by_transport = np.asarray(transport.distance(laws, output_laws["transport"]))
+        median = int(np.argsort(by_transport, kind="stable")[len(laws) // 2])
         return OrderedSet(
             unit=unit,
-            set=declared.name,
-            title=declared.title,
-            who=declared.clients,
+            set=client_set.name,
+            title=client_set.title,
+            who=client_set.clients,
             measure=measure,
             step=step,
-            places=_outcome_positions(declared, step),
+            places=_outcome_positions(client_set, step),
             clients=len(laws),
             epsilon=epsilon,
             certified=transport.bound,
-            distances=found,
-            shown=tuple(laws[shown].tolist()),
-            shown_outputs={name: tuple(q[shown].tolist()) for name, q in own.items()},
+            distances=distances,
+            shown=tuple(laws[median].tolist()),
+            shown_outputs={name: tuple(q[median].tolist()) for name, q in output_laws.items()},
         )
 
 
-def _outcome_positions(declared: ClientSet, step: float) -> tuple[float, ...]:
+def _outcome_positions(client_set: ClientSet, step: float) -> tuple[float, ...]:
     """The positions of the outcomes: the middles of cells, or the values themselves."""
     intervals = {"delays": DELAY, "cholesterol": HDL}
-    if declared.name in intervals:
-        low = intervals[declared.name].low + step / 2.0
-        return tuple(low + step * cell for cell in range(len(declared.outcomes)))
-    return tuple(float(value) for value in declared.outcomes)
+    if client_set.name in intervals:
+        low = intervals[client_set.name].low + step / 2.0
+        return tuple(low + step * cell for cell in range(len(client_set.outcomes)))
+    return tuple(float(value) for value in client_set.outcomes)

@@ -25,7 +25,7 @@ from discreet.families import ContinuousFamily, DensityBand, GaussianMixtures, M
 from discreet.mechanisms import Density, MollifierSampler, OptimalSampler
 from discreet.projection import processor_count
 from discreet.research._boosted import BoostedSampler, Training
-from discreet.research.experiments import PAPER_DIVERGENCES
+from discreet.research.experiments import PAPER_DIVERGENCES, exact_budget_text, refuse_seeds_unlike_budgets
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0)
 SEEDS = (1, 2, 3, 4, 5)
@@ -55,7 +55,7 @@ class WorstCases:
 
 @final
 @dataclass(frozen=True)
-class FiniteMechanism:
+class FiniteLawExperiment:
     """Q*(.|P) for one P at several budgets."""
 
     name: str = "fig2"
@@ -71,8 +71,8 @@ class FiniteMechanism:
         return {"law": self.law, "epsilons": self.epsilons}
 
     @property
-    def unit_names(self) -> Sequence[str]:
-        return [f"{epsilon:g}" for epsilon in self.epsilons]
+    def work_unit_names(self) -> Sequence[str]:
+        return [exact_budget_text(epsilon) for epsilon in self.epsilons]
 
     def compute_records_in_batches(self, units: Sequence[str]) -> Iterator[list[FiniteLaw]]:
         family = Simplex(len(self.law))
@@ -84,7 +84,7 @@ class FiniteMechanism:
 
 @final
 @dataclass(frozen=True)
-class FiniteWorstCases:
+class WorstCaseExperiment:
     """The largest divergence over all clients on k outcomes, of the optimal sampler and of the mollifier around uniform."""
 
     name: str
@@ -100,8 +100,8 @@ class FiniteWorstCases:
         return {"outcomes": self.outcomes, "epsilons": self.epsilons}
 
     @property
-    def unit_names(self) -> Sequence[str]:
-        return [f"{epsilon:g}" for epsilon in self.epsilons]
+    def work_unit_names(self) -> Sequence[str]:
+        return [exact_budget_text(epsilon) for epsilon in self.epsilons]
 
     def compute_records_in_batches(self, units: Sequence[str]) -> Iterator[list[WorstCases]]:
         family = Simplex(self.outcomes)
@@ -135,12 +135,12 @@ def mollifier_reference_band() -> DensityBand:
 def draw_random_clients(count: int, *, seed: int, most: int, mean_extra: float) -> list[Mixture]:
     """The first `count` clients of a fresh generator."""
     rng = np.random.default_rng(seed)
-    found = []
+    clients = []
     for _ in range(count):
         components = min(int(rng.poisson(mean_extra)) + 1, most)
         means = rng.uniform(-RADIUS, RADIUS, (components, 1))
-        found.append(Mixture(rng.dirichlet(np.ones(components)), means))
-    return found
+        clients.append(Mixture(rng.dirichlet(np.ones(components)), means))
+    return clients
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class MixtureClient:
 
 @final
 @dataclass(frozen=True)
-class RandomMixtures:
+class MixtureExperiment:
     """Realised divergences of the proposed mechanism, of the exact mollifier and of the boosted baseline for each client.
 
     A unit is one client at one epsilon. On a CPU a few are finished at a time; on a GPU all missing ones are trained at once.
@@ -189,61 +189,70 @@ class RandomMixtures:
     description: str = "divergences from each random client to its output law, by mechanism"
     record_type: type[MixtureClient] = MixtureClient
 
+    def __post_init__(self) -> None:
+        refuse_seeds_unlike_budgets("epsilons", self.epsilons, self.seeds)
+
     @property
     def seed(self) -> int | None:
         return self.seeds[0]
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        shown = {name: getattr(self, name) for name in ("clients", "epsilons", "seeds", "most", "mean_extra", "delta")}
-        return {**shown, "presets": self.presets, "training": asdict(self.training), "device": self.device}
+        settings = {
+            name: getattr(self, name) for name in ("clients", "epsilons", "seeds", "most", "mean_extra", "delta")
+        }
+        return {**settings, "presets": self.presets, "training": asdict(self.training), "device": self.device}
 
     @property
-    def unit_names(self) -> Sequence[str]:
-        return [f"{epsilon:g}/{client}" for epsilon in self.epsilons for client in range(self.clients)]
+    def work_unit_names(self) -> Sequence[str]:
+        return [f"{exact_budget_text(epsilon)}/{client}" for epsilon in self.epsilons for client in range(self.clients)]
 
     @cached_property
     def _clients_by_unit(self) -> dict[str, Mixture]:
-        found: dict[str, Mixture] = {}
+        clients: dict[str, Mixture] = {}
         for epsilon, seed in zip(self.epsilons, self.seeds, strict=True):
-            drawn = draw_random_clients(self.clients, seed=seed, most=self.most, mean_extra=self.mean_extra)
-            found |= {f"{epsilon:g}/{client}": p for client, p in enumerate(drawn)}
-        return found
+            mixtures = draw_random_clients(self.clients, seed=seed, most=self.most, mean_extra=self.mean_extra)
+            clients |= {f"{exact_budget_text(epsilon)}/{client}": p for client, p in enumerate(mixtures)}
+        return clients
 
     @cached_property
     def _projection_samplers(
         self,
     ) -> dict[float, dict[str, OptimalSampler[ContinuousFamily] | MollifierSampler[ContinuousFamily]]]:
-        how, ours, theirs = Density(self.delta, self.delta), mixture_family(), mollifier_reference_band()
+        discretisation, family, reference = (
+            Density(self.delta, self.delta),
+            mixture_family(),
+            mollifier_reference_band(),
+        )
         return {
             epsilon: {
-                "proposed": OptimalSampler(ours, epsilon=epsilon, discretisation=how),
-                "mollifier": MollifierSampler(theirs, epsilon=epsilon),
+                "proposed": OptimalSampler(family, epsilon=epsilon, discretisation=discretisation),
+                "mollifier": MollifierSampler(reference, epsilon=epsilon),
             }
             for epsilon in self.epsilons
         }
 
     @cached_property
     def _boosted_samplers(self) -> dict[tuple[str, float], BoostedSampler]:
-        space = mixture_family()
+        family = mixture_family()
         return {
             (preset, epsilon): BoostedSampler(
-                space, epsilon=epsilon, preset=preset, training=self.training, device=self.device
+                family, epsilon=epsilon, preset=preset, training=self.training, device=self.device
             )
             for preset in self.presets
             for epsilon in self.epsilons
         }
 
     def compute_records_in_batches(self, units: Sequence[str]) -> Iterator[list[MixtureClient]]:
-        together = len(units) if self.device != "cpu" else processor_count()
-        for start in range(0, len(units), max(1, together)):
-            yield self._compute_client_records(units[start : start + max(1, together)])
+        batch_size = max(1, len(units) if self.device != "cpu" else processor_count())
+        for start in range(0, len(units), batch_size):
+            yield self._compute_client_records(units[start : start + batch_size])
 
     def _compute_client_records(self, units: Sequence[str]) -> list[MixtureClient]:
         laws = {unit: self._compute_projected_laws(unit) for unit in units}
         for preset in self.presets:
-            for unit, found in self._train_boosted_laws(preset, units).items():
-                laws[unit][baseline_name_in_records(preset)] = found
+            for unit, law in self._train_boosted_laws(preset, units).items():
+                laws[unit][baseline_name_in_records(preset)] = law
         rows = []
         for unit in units:
             epsilon, number = unit.split("/")
@@ -253,19 +262,19 @@ class RandomMixtures:
 
     def _compute_projected_laws(self, unit: str) -> dict[str, MixtureLaw]:
         epsilon, p = float(unit.split("/")[0]), self._clients_by_unit[unit]
-        found = {}
+        laws = {}
         for name, sampler in self._projection_samplers[epsilon].items():
             start = time.perf_counter()
             law = sampler.output(p)
             costs = {f: float(law.divergence(f)) for f in PAPER_DIVERGENCES}
-            found[name] = MixtureLaw(
+            laws[name] = MixtureLaw(
                 costs,
                 seconds=time.perf_counter() - start,
                 log_density=_round_log_density(np.log(law.pdf(GRID))),
                 scale=float(law.scale),
                 mass_error=float(law.mass_error),
             )
-        return found
+        return laws
 
     def _train_boosted_laws(self, preset: str, units: Sequence[str]) -> dict[str, MixtureLaw]:
         """Every unit's networks in one run, for all epsilons."""
@@ -275,22 +284,22 @@ class RandomMixtures:
         weights = np.array([sampler.weights for sampler in samplers])
         networks = samplers[0].learner.train_networks(clients, weights, [self._training_seed(unit) for unit in units])
         seconds = (time.perf_counter() - start) / len(units)
-        found = {}
-        for unit, sampler, p, own in zip(units, samplers, clients, networks, strict=True):
-            law = sampler.law([p], own[None], many=False)
-            found[unit] = MixtureLaw(
+        laws = {}
+        for unit, sampler, p, client_networks in zip(units, samplers, clients, networks, strict=True):
+            law = sampler.law([p], client_networks[None], many=False)
+            laws[unit] = MixtureLaw(
                 {f: float(law.divergence(f)) for f in PAPER_DIVERGENCES},
                 seconds=seconds,
                 log_density=_round_log_density(np.log(law.pdf(GRID))),
                 largest_log_ratio=float(law.largest_log_ratio),
                 largest_possible_log_ratio=sampler.largest_log_ratio,
             )
-        return found
+        return laws
 
     def _training_seed(self, unit: str) -> tuple[int, int]:
         epsilon, number = unit.split("/")
-        place = [f"{each:g}" for each in self.epsilons].index(epsilon)
-        return self.seeds[place], int(number)
+        index = [exact_budget_text(budget) for budget in self.epsilons].index(epsilon)
+        return self.seeds[index], int(number)
 
 
 def baseline_name_in_records(preset: str) -> str:
@@ -316,8 +325,8 @@ def published_envelope_function(variance: float) -> Callable[[Floats], Floats]:
     scale = math.sqrt(variance)
 
     def envelope_at(x: Floats) -> Floats:
-        beyond = np.maximum(0.0, np.sqrt(np.square(x).sum(axis=-1)) - 1.0)
-        return np.asarray(np.exp(-np.square(beyond) / (2.0 * scale)) / (2.0 * math.pi * variance))
+        distances = np.maximum(0.0, np.sqrt(np.square(x).sum(axis=-1)) - 1.0)
+        return np.asarray(np.exp(-np.square(distances) / (2.0 * scale)) / (2.0 * math.pi * variance))
 
     return envelope_at
 
@@ -349,7 +358,7 @@ class RingLaw:
 
 @final
 @dataclass(frozen=True)
-class GaussianRing:
+class RingExperiment:
     """The ring, the exact mollifier, the boosted baselines, Q* as published and Q* with the tight class, on a grid."""
 
     name: str = "fig1"
@@ -367,11 +376,13 @@ class GaussianRing:
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        shown = {name: getattr(self, name) for name in ("epsilon", "modes", "variance", "delta", "presets", "device")}
-        return {**shown, "training": asdict(self.training)}
+        settings = {
+            name: getattr(self, name) for name in ("epsilon", "modes", "variance", "delta", "presets", "device")
+        }
+        return {**settings, "training": asdict(self.training)}
 
     @property
-    def unit_names(self) -> Sequence[str]:
+    def work_unit_names(self) -> Sequence[str]:
         return ["original", "mollifier", "proposed", "tight", *map(baseline_name_in_records, self.presets)]
 
     def compute_records_in_batches(self, units: Sequence[str]) -> Iterator[list[RingLaw]]:
@@ -388,7 +399,7 @@ class GaussianRing:
             yield [RingLaw(unit, self.epsilon, seconds, costs, facts, RING_HALF_WIDTH, values)]
 
     def _law_and_facts_of_unit(self, unit: str, p: Mixture) -> tuple[Any, RingFacts]:
-        how = Density(self.delta, self.delta)
+        discretisation = Density(self.delta, self.delta)
         sampler: OptimalSampler[ContinuousFamily] | MollifierSampler[ContinuousFamily]
         match unit:
             case "original":
@@ -397,18 +408,18 @@ class GaussianRing:
                 # sup p/q_0 = e/s^2 for variance s^2 = 1/2: at twice a mean, where -|x - m|^2/(2 s^2) + |x|^2/2 is largest
                 reach = 1.0 / (1.0 - self.variance)
                 bound = math.exp(0.5 * reach) / self.variance
-                around = DensityBand(Mixture([1.0], np.zeros((1, 2))), lower=0.0, upper=1.001 * bound)
-                sampler = MollifierSampler(around, epsilon=self.epsilon, discretisation=how)
+                reference = DensityBand(Mixture([1.0], np.zeros((1, 2))), lower=0.0, upper=1.001 * bound)
+                sampler = MollifierSampler(reference, epsilon=self.epsilon, discretisation=discretisation)
             case "proposed":
-                whole = [(-math.inf, math.inf)] * 2
+                plane = [(-math.inf, math.inf)] * 2
                 sampler = OptimalSampler(
-                    DensityBand(published_envelope_function(self.variance), whole, lower=0.0, upper=1.0),
+                    DensityBand(published_envelope_function(self.variance), plane, lower=0.0, upper=1.0),
                     epsilon=self.epsilon,
-                    discretisation=how,
+                    discretisation=discretisation,
                 )
             case "tight":
                 family = GaussianMixtures(2, radius=1.0, scale=math.sqrt(self.variance))
-                sampler = OptimalSampler(family, epsilon=self.epsilon, discretisation=how)
+                sampler = OptimalSampler(family, epsilon=self.epsilon, discretisation=discretisation)
             case _:
                 return self._boosted_law_and_facts(
                     next(preset for preset in self.presets if baseline_name_in_records(preset) == unit), p
@@ -422,8 +433,10 @@ class GaussianRing:
         )
 
     def _boosted_law_and_facts(self, preset: str, p: Mixture) -> tuple[Any, RingFacts]:
-        space = GaussianMixtures(2, radius=1.0, scale=math.sqrt(self.variance))
-        sampler = BoostedSampler(space, epsilon=self.epsilon, preset=preset, training=self.training, device=self.device)
+        family = GaussianMixtures(2, radius=1.0, scale=math.sqrt(self.variance))
+        sampler = BoostedSampler(
+            family, epsilon=self.epsilon, preset=preset, training=self.training, device=self.device
+        )
         assert self.seed is not None
         law = sampler.output(p, seeds=[self.seed])
         return law, RingFacts(

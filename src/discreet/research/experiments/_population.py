@@ -64,7 +64,7 @@ from discreet.estimation import inversion_of, nearest_law, reweight_examples
 from discreet.families import FiniteFamily, Simplex
 from discreet.mechanisms import MECHANISMS, LinearSampler, ReportCounts, ReportSampler, Sampler
 from discreet.privacy import check_epsilon
-from discreet.research.experiments import PAPER_DIVERGENCES, CostSummary
+from discreet.research.experiments import PAPER_DIVERGENCES, CostSummary, exact_budget_text
 from discreet.research.experiments.client_sets import ClientSet, SetComparison
 
 Floats = NDArray[np.float64]
@@ -97,9 +97,10 @@ class FrequencyOracle(abc.ABC):
 
     def draw_support_counts(self, raw: Integers, rng: np.random.Generator) -> Integers:
         """The number of reports that support each outcome (k,), for clients with the outcomes `raw` (n,); outcomes are independent."""
-        held = self._count_raw_outcomes(raw)
+        raw_counts = self._count_raw_outcomes(raw)
         return np.asarray(
-            rng.binomial(held, self.own_support_chance) + rng.binomial(len(raw) - held, self.other_support_chance)
+            rng.binomial(raw_counts, self.own_support_chance)
+            + rng.binomial(len(raw) - raw_counts, self.other_support_chance)
         )
 
     def simulate_share_estimates(self, raw: Integers, rng: np.random.Generator) -> Floats:
@@ -115,10 +116,10 @@ class FrequencyOracle(abc.ABC):
         return np.asarray((shares * p * (1.0 - p) + (1.0 - shares) * q * (1.0 - q)) / (p - q) ** 2)
 
     def _count_raw_outcomes(self, raw: Integers) -> Integers:
-        held = np.bincount(raw, minlength=self.outcomes)
-        if held.size > self.outcomes:
+        counts = np.bincount(raw, minlength=self.outcomes)
+        if counts.size > self.outcomes:
             raise DiscreetError(f"raw holds the outcome {int(raw.max())}; outcomes are 0 to {self.outcomes - 1}")
-        return held
+        return counts
 
 
 @final
@@ -158,7 +159,7 @@ class LocalHashing(FrequencyOracle):
 @final
 @dataclass(frozen=True)
 class SubsetSelection(FrequencyOracle):
-    """Subset selection: `size` outcomes, with a larger probability for the client's own."""
+    """Subset selection: `subset_size` outcomes, with a larger probability for the client's own."""
 
     @cached_property
     def subset_size(self) -> int:
@@ -178,12 +179,12 @@ class SubsetSelection(FrequencyOracle):
 
     def draw_support_counts(self, raw: Integers, rng: np.random.Generator) -> Integers:
         self._count_raw_outcomes(raw)
-        found = np.zeros(self.outcomes, dtype=np.int64)
+        counts = np.zeros(self.outcomes, dtype=np.int64)
         step = max(1, _BLOCK // self.outcomes)
         for start in range(0, len(raw), step):
-            chosen = self._draw_subsets(raw[start : start + step], rng)
-            found += np.bincount(chosen.ravel(), minlength=self.outcomes)
-        return found
+            subsets = self._draw_subsets(raw[start : start + step], rng)
+            counts += np.bincount(subsets.ravel(), minlength=self.outcomes)
+        return counts
 
     def _draw_subsets(self, raw: Integers, rng: np.random.Generator) -> Integers:
         """One subset for each client: the outcomes with the smallest keys, where its own comes first or last."""
@@ -254,8 +255,8 @@ def simulate_share_estimates_of_reports(sampler: ReportSampler, raw: Integers, r
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
         reports = sampler.release_records(raw, rng=rng)
-    held = ReportCounts(sampler).add(reports).supports() / len(raw)
-    return np.asarray((held - sampler.chances.outside) / sampler.chances.gap)
+    support_shares = ReportCounts(sampler).add(reports).supports() / len(raw)
+    return np.asarray((support_shares - sampler.chances.outside) / sampler.chances.gap)
 
 
 @final
@@ -272,15 +273,20 @@ class PopulationComparison(SetComparison):
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        declared = {
-            one.name: {"outcomes": len(one.outcomes), "domain": one.domain, "source": one.source} for one in self.sets
+        sets = {
+            client_set.name: {
+                "outcomes": len(client_set.outcomes),
+                "domain": client_set.domain,
+                "source": client_set.source,
+            }
+            for client_set in self.sets
         }
         rivals = [*MECHANISMS, "unary", "hashing", "subset", "raw", "reports"]
-        return {"epsilons": self.epsilons, "repetitions": self.repetitions, "sets": declared, "rivals": rivals}
+        return {"epsilons": self.epsilons, "repetitions": self.repetitions, "sets": sets, "rivals": rivals}
 
-    def compute_unit_record(self, unit: str, declared: ClientSet, laws: Floats, epsilon: float) -> SetAtBudget:
+    def compute_unit_record(self, unit: str, client_set: ClientSet, laws: Floats, epsilon: float) -> SetAtBudget:
         """Everything recorded of one set at one budget."""
-        return ClientSetLaws(declared, laws).compute_set_record(
+        return ClientSetLaws(client_set, laws).compute_set_record(
             epsilon, self.repetitions, self.seeded_generator_of_unit(unit)
         )
 
@@ -311,7 +317,7 @@ class ClientSetLaws:
             "hashing": LocalHashing(family.size, epsilon=epsilon),
             "subset": subset,
         }
-        reports, reporting = (
+        reports, report_rng = (
             ReportSampler(family, epsilon=epsilon),
             rng.spawn(1)[0],
         )  # the draws of others stay as they are
@@ -323,13 +329,13 @@ class ClientSetLaws:
             for name, oracle in oracles.items():
                 estimates[name].append(oracle.simulate_share_estimates(raw, rng))
             estimates["raw"].append(self._outcome_frequencies(raw))
-            estimates["reports"].append(simulate_share_estimates_of_reports(reports, raw, reporting))
-        found = {name: np.array(rows) for name, rows in estimates.items()}
-        found["linear"] = inversion_of(linear).low(family.reference, found["linear"])
+            estimates["reports"].append(simulate_share_estimates_of_reports(reports, raw, report_rng))
+        stacked_estimates = {name: np.array(rows) for name, rows in estimates.items()}
+        stacked_estimates["linear"] = inversion_of(linear).low(family.reference, stacked_estimates["linear"])
         uniform = distances_from_law(np.full(family.size, family.reference), self.average_client)
         outputs = {name: sampler.output(self.laws) for name, sampler in samplers.items()}
         return SetAtBudget(
-            unit=f"{self.declared.name}/{epsilon:g}",
+            unit=f"{self.declared.name}/{exact_budget_text(epsilon)}",
             set=self.declared.name,
             title=self.declared.title,
             who=self.declared.clients,
@@ -348,7 +354,7 @@ class ClientSetLaws:
                 name: float(distances_from_law(q.mean(axis=0), self.average_client)["tv"])
                 for name, q in outputs.items()
             },
-            errors={name: self._summarise_estimate_errors(rows) for name, rows in found.items()},
+            errors={name: self._summarise_estimate_errors(rows) for name, rows in stacked_estimates.items()},
             uniform={measure: float(value) for measure, value in uniform.items()},
         )
 
@@ -438,35 +444,36 @@ class ReweightedComparison(SetComparison):
         return tuple(SKEWS)
 
     def compute_unit_record(
-        self, unit: str, declared: ClientSet, laws: Floats, epsilon: float, drawn: str
+        self, unit: str, client_set: ClientSet, laws: Floats, epsilon: float, skew: str
     ) -> ReweightedSet:
         """Everything recorded of one set at one budget."""
         rng = self.seeded_generator_of_unit(unit)
-        axis = SKEWS[drawn] * _first_principal_coordinates(laws)
-        number = max(1, round(self.share * len(laws)))
-        found: dict[str, dict[str, list[float]]] = {"tv": {}, "mse": {}}
-        reporting = rng.spawn(1)[0]  # the draws of others stay as they are
+        axis = SKEWS[skew] * _first_principal_coordinates(laws)
+        example_count = max(1, round(self.share * len(laws)))
+        distances: dict[str, dict[str, list[float]]] = {"tv": {}, "mse": {}}
+        report_rng = rng.spawn(1)[0]  # the draws of others stay as they are
         for _ in range(self.repetitions):
             order = np.argsort(-(axis + rng.gumbel(size=len(laws))))
-            examples, served = laws[order[:number]], laws[order[number:]]
-            estimates, target = _estimates_and_true_average_client(examples, served, epsilon, rng)
-            estimates |= _estimates_without_examples(served, epsilon, reporting)
+            examples, clients = laws[order[:example_count]], laws[order[example_count:]]
+            estimates, target = _estimates_and_true_average_client(examples, clients, epsilon, rng)
+            estimates |= _estimates_without_examples(clients, epsilon, report_rng)
             for name, law in estimates.items():
-                away = distances_from_law(law, target)
-                for measure, each in found.items():
-                    each.setdefault(name, []).append(float(away[measure]))
+                law_distances = distances_from_law(law, target)
+                for measure, by_name in distances.items():
+                    by_name.setdefault(name, []).append(float(law_distances[measure]))
         errors, squared = (
-            {name: _mean_with_standard_error(np.array(one)) for name, one in each.items()} for each in found.values()
+            {name: _mean_with_standard_error(np.array(values)) for name, values in by_name.items()}
+            for by_name in distances.values()
         )
-        served_number = len(laws) - number
+        served_count = len(laws) - example_count
         return ReweightedSet(
             unit,
-            declared.name,
-            declared.title,
+            client_set.name,
+            client_set.title,
             epsilon,
-            drawn,
-            number,
-            served_number,
+            skew,
+            example_count,
+            served_count,
             self.repetitions,
             errors,
             squared,
@@ -474,14 +481,14 @@ class ReweightedComparison(SetComparison):
 
 
 def _estimates_and_true_average_client(
-    examples: Floats, served: Floats, epsilon: float, rng: np.random.Generator
+    examples: Floats, clients: Floats, epsilon: float, rng: np.random.Generator
 ) -> tuple[dict[str, Floats], Floats]:
     """Every estimate of the average served client, and that client."""
-    k = served.shape[1]
+    k = clients.shape[1]
     sampler = design(Simplex(k), epsilon=epsilon, clients=examples, keep=KEEP).sampler
-    counts = np.bincount(draw_raw_outcomes(np.asarray(sampler.output(served)), rng), minlength=k)
-    found = reweight_examples([(sampler, counts)], examples)
-    raw = draw_raw_outcomes(served, rng)
+    counts = np.bincount(draw_raw_outcomes(np.asarray(sampler.output(clients)), rng), minlength=k)
+    reweighted = reweight_examples([(sampler, counts)], examples)
+    raw = draw_raw_outcomes(clients, rng)
     oracles = {
         "subset": SubsetSelection(k, epsilon=epsilon),
         "unary": UnaryEncoding(k, epsilon=epsilon),
@@ -489,34 +496,34 @@ def _estimates_and_true_average_client(
     }
     return {
         "samples": counts / counts.sum(),
-        "reweighted": found.law,
-        "debiased": found.debiased,
+        "reweighted": reweighted.law,
+        "debiased": reweighted.debiased,
         "examples": examples.mean(axis=0),
         **{name: nearest_law(oracle.simulate_share_estimates(raw, rng)) for name, oracle in oracles.items()},
-    }, served.mean(axis=0)
+    }, clients.mean(axis=0)
 
 
-def _estimates_without_examples(served: Floats, epsilon: float, rng: np.random.Generator) -> dict[str, Floats]:
+def _estimates_without_examples(clients: Floats, epsilon: float, rng: np.random.Generator) -> dict[str, Floats]:
     """Block reports, and samples of the mechanisms that take no examples."""
-    family = Simplex(served.shape[1])
-    found = {
+    family = Simplex(clients.shape[1])
+    estimates = {
         "reports": simulate_share_estimates_of_reports(
-            ReportSampler(family, epsilon=epsilon), draw_raw_outcomes(served, rng), rng
+            ReportSampler(family, epsilon=epsilon), draw_raw_outcomes(clients, rng), rng
         )
     }
     for name, kind in MECHANISMS.items():
         sampler = kind(family, epsilon=epsilon)
-        drawn = draw_raw_outcomes(np.asarray(sampler.output(served)), rng)
-        found[name] = np.bincount(drawn, minlength=family.size) / len(served)
+        outcomes = draw_raw_outcomes(np.asarray(sampler.output(clients)), rng)
+        estimates[name] = np.bincount(outcomes, minlength=family.size) / len(clients)
         if isinstance(sampler, LinearSampler):
-            found[name] = np.asarray(inversion_of(sampler).low(family.reference, found[name]))
-    return {name: nearest_law(law) for name, law in found.items()}
+            estimates[name] = np.asarray(inversion_of(sampler).low(family.reference, estimates[name]))
+    return {name: nearest_law(law) for name, law in estimates.items()}
 
 
 def _first_principal_coordinates(laws: Floats) -> Floats:
     """Each client's coordinate along the axis of largest variance, in standard deviations."""
     centred = laws - laws.mean(axis=0)
     _, vectors = np.linalg.eigh(centred.T @ centred)
-    along = centred @ vectors[:, -1]
-    along *= np.sign(vectors[np.argmax(np.abs(vectors[:, -1])), -1])  # fixes the sign of the eigenvector
-    return np.asarray(along / max(float(along.std()), 1e-300))
+    coordinates = centred @ vectors[:, -1]
+    coordinates *= np.sign(vectors[np.argmax(np.abs(vectors[:, -1])), -1])  # fixes the sign of the eigenvector
+    return np.asarray(coordinates / max(float(coordinates.std()), 1e-300))

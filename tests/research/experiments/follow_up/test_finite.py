@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from discreet.research.experiments._follow_up import LocalFinite
+from discreet.research.experiments._follow_up import LocalFiniteExperiment
 from tests.soaking import wide
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", wide(["pure", "approximate", "gaussian", "functional"], ["approximate", "gaussian"]))
 def test_nobody_is_served_worse(kind: str) -> None:
-    experiment = replace(LocalFinite(), kinds=(kind,), budgets=wide((0.5, 2.0), (2.0,)), clients=wide(80, 20))
-    for rows in experiment.compute_records_in_batches(experiment.unit_names):
+    experiment = replace(LocalFiniteExperiment(), kinds=(kind,), budgets=wide((0.5, 2.0), (2.0,)), clients=wide(80, 20))
+    for rows in experiment.compute_records_in_batches(experiment.work_unit_names):
         for row in rows:
             for name, found in row.classes.items():
                 assert found.clients == experiment.clients

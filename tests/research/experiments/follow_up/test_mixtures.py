@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from discreet.families import Mixture
 from discreet.research.experiments._follow_up import (
-    LocalMixtures,
+    LocalMixtureExperiment,
     draw_mixture_client,
     global_and_local_mixture_families,
 )
@@ -87,7 +87,7 @@ def test_the_numbers_by_other_means(case: tuple[str, str, str]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", wide(["pure", "gaussian"], ["pure"]))
 def test_the_numbers_by_the_library(kind: str) -> None:
-    [row] = next(LocalMixtures().compute_records_in_batches([f"laplace/{kind}/1"]))
+    [row] = next(LocalMixtureExperiment().compute_records_in_batches([f"laplace/{kind}/1"]))
     for (which, name, mechanism), values in LARGEST.items():
         if which == kind:
             found = [getattr(row.classes[name].pointwise[f], mechanism) for f in ("kl", "tv", "hellinger")]
@@ -97,8 +97,8 @@ def test_the_numbers_by_the_library(kind: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", wide(["laplace", "plane", "gaussian"], ["laplace"]))
 def test_nobody_is_served_worse_and_all_are_members(shape: str) -> None:
-    experiment = replace(LocalMixtures(), shapes=(shape,), clients=wide(8, 3), budgets=(1.0,), seeds=(3,))
-    for rows in experiment.compute_records_in_batches(experiment.unit_names):
+    experiment = replace(LocalMixtureExperiment(), shapes=(shape,), clients=wide(8, 3), budgets=(1.0,), seeds=(3,))
+    for rows in experiment.compute_records_in_batches(experiment.work_unit_names):
         for row in rows:
             for name, found in row.classes.items():
                 assert all(one.worse == 0 for one in found.pointwise.values()), (row.unit, name)
