@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from discreet import Interval, LinearSampler, OptimalSampler, Simplex
+from discreet import Band, Interval, LinearSampler, OptimalSampler, Simplex
 from discreet.agreement import Agreement
 from discreet.mechanisms import ReportSampler
 from discreet.privacy import Approximate, Gaussian, Pure
@@ -53,6 +53,30 @@ def test_what_is_written_with_a_band_can_be_released_under(run: Run, tmp_path: P
     output = str(tmp_path / "out.csv")
     made = run("sample", str(records), "--client", "who", "--value", "what", "--agreement", path, "-o", output)
     assert made.exit_code == 0, made.output
+
+
+def test_the_default_of_lower_may_be_said(run: Run, tmp_path: Path) -> None:
+    terms = ("--epsilon", "1", "--outcomes", "3", "--lower", "0")
+    for name, options, sampler in (
+        ("linear", (), LinearSampler(Simplex(3), epsilon=1.0)),
+        ("optimal", (), OptimalSampler(Band([1.0] * 3, lower=0.0, upper=3.0), epsilon=1.0)),
+        ("optimal", ("--upper", "2"), OptimalSampler(Band([1.0] * 3, lower=0.0, upper=2.0), epsilon=1.0)),
+    ):
+        path = tmp_path / f"{name}{len(options)}.json"
+        made = run("agree", path, *terms, *options, "--mechanism", name)
+        assert made.exit_code == 0, made.output
+        assert Agreement.read(path) == Agreement.of(sampler)
+    assert Agreement.read(tmp_path / "optimal0.json").id.startswith("1a603801855bb50b")  # as it has always been
+
+
+def test_a_check_refuses_every_option_of_a_new_agreement(refusal: Callable[..., str], tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    Agreement.of(OptimalSampler(Simplex(3), epsilon=1.0)).write(path)
+    for options in (
+        ("--epsilon", "2"), ("--lower", "0.5"), ("--upper", "2"), ("--cells", "3"), ("--rounds", "3"), ("--purpose", "x"),
+        ("--allow-large-epsilon",),
+    ):  # fmt: skip
+        assert f"{options[0]} is for a new agreement" in refusal("agree", str(path), "--check", *options)
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ def test_examples_that_are_none_are_refused_by_name(counts: Any, refusal: Callab
     for rows, says in (
         ({"who": [None, "a"], "where": LABELS[:2]}, "holds nulls"),
         ({"who": ["a"], "where": [None]}, "holds nulls"),
-        ({"who": ["a"], "where": LABELS[:1], "n": [-1]}, "not at least 0"),
+        ({"who": ["a"], "where": LABELS[:1], "n": [-1]}, "correct them, or take them as weights"),
         ({"who": ["a"], "where": LABELS[:1], "n": [0]}, "no records in the domain"),
     ):
         frame = pl.DataFrame(rows, schema_overrides={"who": pl.String, "where": pl.String})

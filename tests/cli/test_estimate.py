@@ -335,6 +335,13 @@ def test_two_releases_of_the_same_clients_are_not_twice_as_many(
     assert found["samples"] == 200
     assert [row["samples"] for row in sorted(found["shares"], key=lambda row: row["outcome"])] == [50, 50, 100]
     assert "200 samples of 100 clients" in " ".join(run(*both, "2").stdout.split())
+    for name in ("key", "number", "name of the client"):  # columns of ours have such names
+        renamed = pl.concat([first, first]).rename({"client": name})
+        renamed.with_columns(agreement=pl.lit(dc.Agreement.read(agreement).id)).write_parquet(
+            tmp_path / "named.parquet"
+        )
+        named = ("estimate", str(tmp_path / "named.parquet"), "--agreement", agreement, "--rounds", "2", "--json")
+        assert json.loads(run(*named).stdout)["samples"] == 200
     assert "--rounds is more than 2; the agreement has 2" in refusal(*both, "3")
     assert "names clients 1 to 1 times" in refusal(
         "estimate", str(tmp_path / "round1.parquet"), "--agreement", agreement, "--rounds", "2"

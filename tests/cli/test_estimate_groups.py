@@ -1,7 +1,9 @@
 """`discreet estimate --by` and `--compare`, from tables of samples and of clients."""
 
 import json
+import shutil
 from collections.abc import Callable
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +175,19 @@ def test_what_does_not_go_together_is_refused(
     samples = str(drinks / "january.linear.parquet")
     known = {"CLIENTS": str(drinks / "clients.csv"), "IN": samples}
     assert said in refusal("estimate", samples, *(known.get(word, word) for word in more))
+
+
+def test_a_file_is_not_compared_with_itself_under_any_name(
+    refusal: Callable[..., str], drinks: Path, tmp_path: Path
+) -> None:
+    folder, file = tmp_path / "one", tmp_path / "one" / "x.parquet"
+    folder.mkdir()
+    shutil.copy(drinks / "january.linear.parquet", file)
+    (tmp_path / "link").symlink_to(folder)
+    shutil.copy(drinks / "february.linear.parquet", tmp_path / "other.parquet")
+    names = (str(folder), str(file), f"{folder}/*.parquet", f"{tmp_path}/link/x*")
+    for first, second in [*permutations(names, 2), (str(folder), f"{tmp_path}/**/*.parquet")]:
+        assert "reads the same file as" in refusal("estimate", first, "--compare", second)
 
 
 def test_a_client_has_one_group(refusal: Callable[..., str], drinks: Path, tmp_path: Path) -> None:

@@ -65,6 +65,8 @@ def test_rounds_of_an_agreement_are_compared_with_one(run: Run, tmp_path: Path) 
     assert words in " ".join(run("plan", "--agreement", path, "--clients", "100").stdout.split())
     record = json.loads(run("plan", "--agreement", path, "--clients", "100", "--json").stdout)
     assert record["rounds"]["factor"] == pytest.approx(9.6, rel=0.01)
+    said = run("plan", "--agreement", path, "--clients", "100", "--accuracy", "0.001").stderr
+    assert "--accuracy is for a plan before an agreement" in " ".join(said.split())
 
 
 @pytest.mark.slow
@@ -134,6 +136,7 @@ def test_a_rehearsal_on_example_records(run: Run, tmp_path: Path) -> None:
         (("--clients", "10", "--outcomes", "3", "--accuracy", "0"), "accuracy = 0"),
         (("--clients", "10", "--outcomes", "3", "--confidence", "nan"), "confidence = nan"),
         (("--clients", "10", "--outcomes", "3", "--client", "who"), "give that too"),
+        (("--clients", "10", "--outcomes", "3", "--seed", "7"), "give that too"),
         (("--clients", "10", "--outcomes", "3", "--example", "x"), "--example needs"),
     ],
 )
@@ -255,6 +258,6 @@ def test_printed_epsilons_clients_and_margins_are_enough(together: bool) -> None
     assert (found.together if together else found.at_worst) <= 0.06
     assert least <= printed <= 1.01 * least
     assert client_count_text(123_456_789) == "1.3e+08"
-    for margin in (0.14401, 0.0501, 0.0012341, 0.9991):
+    for margin in (0.14401, 0.0501, 0.0012341, 0.9991, 9999.9999, 10443.3, 100400.0):
         assert margin <= float(margin_text(margin)) <= 1.02 * margin
     assert margin_text(math.inf) == "infinite"

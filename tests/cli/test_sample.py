@@ -200,7 +200,10 @@ def test_pipes(folder: Path) -> None:
         (("--domain", "animals.txt", "--round", "2"), "round = 2"),
         (("--domain", "animals.txt", "--memory", "lots"), "--memory lots"),
         (("--domain", "animals.txt", "--memory", "1K"), "memory = 1000 is less than"),
+        (("--domain", "animals.txt", "--memory", "9" * 400), "memory is more than"),
         (("--domain", "animals.txt", "--engine", "abacus"), "engine = 'abacus'"),
+        (("--domain", "animals.txt", "--over-budget", "drop"), "--over-budget is about the budgets in a --ledger"),
+        (("--domain", "animals.txt", "--state", "rounds"), "--state notes the rounds released under --secret"),
         (("--domain", "animals.txt", "--secret", "open.secret"), "chmod 600"),
         (("--domain", "animals.txt", "--secret", "nowhere"), "nowhere cannot be read"),
         (("--domain", "animals.txt", "--clients", "few.txt"), "not on the list"),
@@ -209,6 +212,9 @@ def test_pipes(folder: Path) -> None:
         (("--domain", "animals.txt", "--value", "why"), "column 'why' is not in in.parquet; it has 'who', 'what', 'n'"),
         (("--domain", "animals.txt", "--format", "xml"), "format = 'xml'"),
         (("--domain", "animals.txt", "--engine", "spark", "--memory", "1G"), "for the local engine"),
+        (("--domain", "animals.txt", "--engine", "spark", "--budget", "4"), "--budget is for the local engine"),
+        (("--domain", "animals.txt", "--engine", "spark", "--over-budget", "drop"), "--over-budget is for the local"),
+        (("--domain", "animals.txt", "--engine", "spark", "--force"), "--force is for the local engine"),
     ],
 )
 def test_mistakes_are_one_line(

@@ -137,6 +137,18 @@ def test_whoever_stops_a_run_learns_the_round_that_is_paid_for(
     assert "run the same again with round=1 (--round 1)" in done.stderr
 
 
+def test_a_budget_below_the_agreement_makes_no_ledger(refusal: Callable[..., str], files: Path) -> None:
+    """The ledger could never pay, and the secret served it for good."""
+    for more in ([], ["--ledger", str(files / "books")]):
+        line = refusal(
+            *arguments(
+                files, "http://127.0.0.1:9", "--budget", "0.5", "--agreement", str(files / "agreement.json"), *more
+            )
+        )
+        assert "give a larger budget= (--budget)" in line
+    assert sorted(path.name for path in files.iterdir()) == ["agreement.json", "in.parquet", "secret"]
+
+
 def test_a_bar_shows_how_many_are_acknowledged(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from discreet.agreement import Agreement
 from discreet.estimation import answer_survey, survey_change
-from discreet.survey import Number, Survey, SurveySampler, mean, quantiles, shares
+from discreet.survey import Number, Survey, SurveySampler, histogram, mean, quantiles, shares
 from tests.pictures import assert_picture
 
 Run = Callable[..., Any]
@@ -128,11 +128,41 @@ def test_what_a_survey_does_not_take_is_refused(run: Run, folder: Path) -> None:
         (("--by", "amount"), "no question of the survey asks for shares of 'amount' together"),
         (("--by", "colour"), "column 'colour' is not in"),
         (("--by", "region", "--plot", folder / "p.png"), "--plot does not go with groups that are private"),
-        (("--compare", folder / "r.parquet"), "is the same file"),
+        (("--compare", folder / "r.parquet"), "reads the same file as"),
     ):
         result = run("estimate", folder / "r.parquet", *options)
         assert result.exit_code != 0
         assert match in " ".join(result.output.split()), result.output
+
+
+def test_a_plan_of_a_survey_refuses_what_it_does_not_use(run: Run, refusal: Run, folder: Path) -> None:
+    _agree(run, folder)
+    plan = ("plan", "--clients", "10")
+    survey, agreed = ("--survey", str(folder / "survey.json")), ("--agreement", str(folder / "a.json"))
+    for options in (
+        ("--bins", "3"), ("--example", "rows.csv"), ("--client", "who"), ("--value", "hour"), ("--other", "x"), ("--nulls", "drop"),
+        ("--accuracy", "0.1"), ("--confidence", "0.9"), ("--seed", "1"),
+    ):  # fmt: skip
+        for terms in (survey, agreed):
+            assert f"{options[0]} has no meaning with a survey" in refusal(*plan, *terms, *options)
+    assert "--for clients has no meaning" in refusal(*plan, *survey, "--for", "clients")
+    assert "--survey plans an agreement, and --agreement is one" in refusal(*plan, *survey, *agreed)
+    assert run(*plan, *survey, "--epsilon", "1", "--for", "population").exit_code == 0
+
+
+def test_long_histograms_say_which_cells_are_listed(run: Run, tmp_path: Path) -> None:
+    survey = Survey({"amount": Number(0, 100, "euro")}, [histogram("amount", cells=100)])
+    agreed = Agreement.of(SurveySampler(survey, epsilon=2.0))
+    agreed.write(tmp_path / "a.json")
+    rows = {"who": range(100), "amount": np.linspace(0, 100, 100), "plan": ["free", "paid"] * 50}
+    pl.DataFrame(rows).write_csv(tmp_path / "rows.csv")
+    terms = ("--client", "who", "--agreement", tmp_path / "a.json")
+    run("sample", tmp_path / "rows.csv", *terms, "-o", tmp_path / "r.parquet", "-q")
+    told = " ".join(run("estimate", tmp_path / "r.parquet").output.split())
+    assert "36 more: --top, --json. The first 64 are listed" in told
+    by = ("estimate", tmp_path / "r.parquet", "--by", "plan", "--clients-table", tmp_path / "rows.csv")
+    assert "68 more: --top, --json." in run(*by).output
+    assert "more:" not in run(*by, "--top", "100").output
 
 
 def test_groups_and_changes_of_a_survey(run: Run, folder: Path) -> None:
@@ -164,7 +194,9 @@ def test_groups_and_changes_of_a_survey(run: Run, folder: Path) -> None:
     groups = within["questions"][0]["groups"]
     assert list(groups) == ["north", "south", "[bold]west"]
     assert sum(row["estimate"] for row in groups["north"]) == pytest.approx(1.0)
-    assert "[bold]west" in run("estimate", folder / "may.parquet", "--by", "region").output
+    text = run("estimate", folder / "may.parquet", "--by", "region").output
+    assert "[bold]west" in text
+    assert "16 more: --top, --json." in text
     compared = ("estimate", folder / "june.parquet", "--compare", folder / "may.parquet")
     change = json.loads(run(*compared, "--json").stdout)
     wanted = survey_change(
@@ -174,6 +206,7 @@ def test_groups_and_changes_of_a_survey(run: Run, folder: Path) -> None:
     assert [row["estimate"] for row in change["changes"][0]["answers"]] == wanted.laws[0].estimate.tolist()
     told = " ".join(run(*compared, "--plot", folder / "c.svg").output.split())
     assert "the same 3,000 clients are in both files" in told
+    assert "64 more: --top, --json." in told
     assert "c.svg" in told
     assert (folder / "c.svg").stat().st_size > 10_000
 

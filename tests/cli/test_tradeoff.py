@@ -45,6 +45,11 @@ def test_values_are_attained_by_point_masses(run: Run, divergence: str) -> None:
         assert row[name]["value"] == pytest.approx(dc.divergence(divergence)(mass, output), rel=1e-12)
 
 
+def test_the_default_of_lower_may_be_said(run: Run) -> None:
+    terms = ("tradeoff", "--outcomes", "3", "--epsilon", "1", "--divergence", "kl")
+    assert run(*terms, "--lower", "0").stdout == run(*terms).stdout
+
+
 def test_a_range_is_geometric_and_keeps_its_ends(run: Run) -> None:
     rows = record(run, "--outcomes", "4", "--epsilon", "0.1:5:20", "--divergence", "tv")["risks"]
     epsilons = np.array([row["epsilon"] for row in rows])

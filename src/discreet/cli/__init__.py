@@ -39,5 +39,5 @@ def _command_needs_no_linear_algebra(arguments: list[str]) -> bool:
 
     These may need BLAS, whose last bits depend on the number of threads. So they keep the threads that they always had.
     """
-    agreed = ("--survey", "--agreement")
-    return arguments[:1] == ["sample"] and not any(each.startswith(agreed) for each in arguments)
+    prefixes = ("--survey", "--agreement")
+    return arguments[:1] == ["sample"] and not any(argument.startswith(prefixes) for argument in arguments)

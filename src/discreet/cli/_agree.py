@@ -21,6 +21,7 @@ from discreet.cli._options import (
     Rounds,
     SurveyFile,
     Upper,
+    band_from_options,
     budget_spending_text,
     choose_mechanism_and_note,
     family_from_options,
@@ -46,6 +47,7 @@ from discreet.mechanisms import (
     AnyFamily,
     LinearSampler,
     MollifierSampler,
+    OptimalSampler,
     ReportSampler,
     Sampler,
     population_mechanism,
@@ -93,103 +95,113 @@ def write_or_check_agreement(
 
     `discreet sample --agreement FILE` releases under it.
     """
-    taken = None
+    note = None
     if check:
-        given = {
+        options = {
             "--epsilon": epsilon, "--delta": delta, "--nu": nu,
-            "--domain": domain, "--domain-size": domain_size, "--bounds": bounds, "--survey": survey, "--for": goal,
-            "--mechanism": mechanism, "--other": other, "--start": start, "--every": every,
+            "--domain": domain, "--domain-size": domain_size, "--bounds": bounds, "--cells": cells, "--survey": survey, "--lower": lower,
+            "--upper": upper, "--for": goal, "--mechanism": mechanism, "--rounds": None if rounds == 1 else rounds, "--start": start,
+            "--every": every, "--purpose": purpose or None, "--other": other, "--allow-large-epsilon": allow_large_epsilon or None,
         }  # fmt: skip
-        refuse_given_options(given, f"is for a new agreement; --check only reads {file}")
-        found = Agreement.read(file)
+        refuse_given_options(options, f"is for a new agreement; --check only reads {file}")
+        agreement = Agreement.read(file)
     elif survey is not None:
-        asked = survey_sampler_from_options(
-            survey, epsilon, delta=delta, nu=nu, domain=domain, domain_size=domain_size, bounds=bounds, cells=cells, lower=lower,
+        survey_sampler = survey_sampler_from_options(
+            survey, epsilon, goal, delta=delta, nu=nu, domain=domain, domain_size=domain_size, bounds=bounds, cells=cells, lower=lower,
             upper=upper, mechanism=mechanism, other=other,
         )  # fmt: skip
-        if goal not in (None, "population"):
-            raise DiscreetError(
-                "--for clients has no meaning with --survey, whose reports serve the population; leave it out"
-            )
-        for domain_of_column in asked.survey.columns.values():
+        for domain_of_column in survey_sampler.survey.columns.values():
             _refuse_look_alike_labels(domain_of_column)
-        refuse_large_epsilon(asked.epsilon, allowed=allow_large_epsilon)
-        found = Agreement.of(asked, rounds=rounds, purpose=purpose, schedule=_schedule_from_options(start, every))
-        refuse_large_total_epsilon(found.doubt_of_rounds, allowed=allow_large_epsilon)
-        found.write(file)
+        refuse_large_epsilon(survey_sampler.epsilon, allowed=allow_large_epsilon)
+        agreement = Agreement.of(
+            survey_sampler, rounds=rounds, purpose=purpose, schedule=_schedule_from_options(start, every)
+        )
+        refuse_large_total_epsilon(agreement.doubt_of_rounds, allowed=allow_large_epsilon)
+        agreement.write(file)
     else:
-        promised = privacy_from_options(
+        privacy = privacy_from_options(
             epsilon,
             delta,
             nu,
             missing="agree needs --epsilon, the budget of each sample (or --check, to read an agreement)",
         )
         goal = prompt_for_missing_goal(goal, mechanism, may_ask=not json)
-        name, taken = choose_mechanism_and_note(goal, mechanism, may_ask=False)
-        if name == MollifierSampler.name and not isinstance(promised, Pure):
+        name, note = choose_mechanism_and_note(goal, mechanism, may_ask=False)
+        if name == MollifierSampler.name and not isinstance(privacy, Pure):
             raise DiscreetError(
                 f"{'--delta' if nu is None else '--nu'} with --mechanism mollifier: the mollifier is a ball of pure epsilon; give --epsilon "
                 "alone, or say --mechanism optimal"
             )
-        whole = Simplex(required_domain_from_options(domain, domain_size, bounds, cells))
-        _refuse_look_alike_labels(whole.domain)
-        family = family_from_options(whole.domain, lower, upper)
+        simplex = Simplex(required_domain_from_options(domain, domain_size, bounds, cells))
+        _refuse_look_alike_labels(simplex.domain)
+        family = family_from_options(simplex.domain, lower, upper)
         if goal == "population" and mechanism is None:
-            name = population_mechanism(family, promised)
+            name = population_mechanism(family, privacy)
         if name == LinearSampler.name and isinstance(family, Band):
             raise DiscreetError(f"{MEMBERS_ONLY_MESSAGE} (leave out --lower and --upper)")
+        if lower is not None and name in (OptimalSampler.name, MollifierSampler.name):
+            family = band_from_options(simplex.domain, lower, upper)  # also with --lower 0 alone: these keep their ids
         sampler: Sampler[AnyFamily] | ReportSampler
         if name == ReportSampler.name:
-            sampler = _build_report_sampler(family, promised)
-            taken = _reason_for_reports_text(sampler) if mechanism is None else None
+            sampler = _build_report_sampler(family, privacy)
+            note = _reason_for_reports_text(sampler) if mechanism is None else None
         else:
-            sampler = sampler_named(name, family, privacy=promised)
+            sampler = sampler_named(name, family, privacy=privacy)
         refuse_large_epsilon(sampler.epsilon, allowed=allow_large_epsilon)
-        label = None if other is None else Coding(whole.domain, other).other
+        label = None if other is None else Coding(simplex.domain, other).other
         schedule = _schedule_from_options(start, every)
-        found = Agreement.of(sampler, rounds=rounds, purpose=purpose, other=label, schedule=schedule)
-        refuse_large_total_epsilon(found.doubt_of_rounds, allowed=allow_large_epsilon)
-        found.write(file)
+        agreement = Agreement.of(sampler, rounds=rounds, purpose=purpose, other=label, schedule=schedule)
+        refuse_large_total_epsilon(agreement.doubt_of_rounds, allowed=allow_large_epsilon)
+        agreement.write(file)
     if json:
-        together: dict[str, Any] = {"together": str(found.privacy_of_all_rounds)} if found.rounds > 1 else {}
-        if found.schedule is not None:
-            together |= {"rounds_in_a_year": found.rounds_in_a_year, "in_a_year": str(found.in_a_year)}
-        print_json({"id": found.id, "agreement": found.document, **together})
+        totals: dict[str, Any] = {"together": str(agreement.privacy_of_all_rounds)} if agreement.rounds > 1 else {}
+        if agreement.schedule is not None:
+            totals |= {"rounds_in_a_year": agreement.rounds_in_a_year, "in_a_year": str(agreement.in_a_year)}
+        print_json({"id": agreement.id, "agreement": agreement.document, **totals})
         return
     # the cost comes first, before any text that the agreement's author chose
-    kind = mechanism_text(found.mechanism, any_client=found.family.document.get("everybody", False))
-    if found.own is not None:
-        named = (found.own.name, found.own.package, found.own.package_version)
-        kind += " ({} of {} {})".format(*(safe_text(each, most=60) for each in named))
-    if found.joint is not None:
-        kind += f" ({found.joint.samples} samples of each client drawn together, around the {found.joint.around})"
+    kind = mechanism_text(agreement.mechanism, any_client=agreement.family.document.get("everybody", False))
+    if agreement.own is not None:
+        origin = (agreement.own.name, agreement.own.package, agreement.own.package_version)
+        kind += " ({} of {} {})".format(*(safe_text(part, most=60) for part in origin))
+    if agreement.joint is not None:
+        kind += (
+            f" ({agreement.joint.samples} samples of each client drawn together, around the {agreement.joint.around})"
+        )
     lines = [
-        f"{budget_spending_text(found)}, {kind} on {safe_text(found.family.description, most=300)}{_first_and_last_outcomes_text(found)}"
+        f"{budget_spending_text(agreement)}, {kind} on "
+        f"{safe_text(agreement.family.description, most=300)}{_first_and_last_outcomes_text(agreement)}"
     ]
-    lines += round_schedule_lines(found)
-    if found.survey is not None:
-        asked = found.survey_sampler()
-        lines += [f"asks: {safe_text(question.title, most=100)}" for question in asked.survey.questions]
-        wider = [" x ".join(names) for number, names in asked.tables.items() if asked.parts[number].question < 0]
-        if wider:
-            lines.append(f"may also ask, to tell these: shares of {safe_text('; '.join(wider), most=400)}")
-    if found.rounds > 1:
+    lines += round_schedule_lines(agreement)
+    if agreement.survey is not None:
+        survey_sampler = agreement.survey_sampler()
+        lines += [f"asks: {safe_text(question.title, most=100)}" for question in survey_sampler.survey.questions]
+        wider_tables = [
+            " x ".join(names)
+            for number, names in survey_sampler.tables.items()
+            if survey_sampler.parts[number].question < 0
+        ]
+        if wider_tables:
+            lines.append(f"may also ask, to tell these: shares of {safe_text('; '.join(wider_tables), most=400)}")
+    if agreement.rounds > 1:
         from discreet.estimation import rounds_cost  # loaded only if there are rounds
 
-        cost = rounds_cost(found)
+        cost = rounds_cost(agreement)
         lines += [] if cost is None else [f"[bold red]Note[/bold red]: {cost}"]
-    doubt = large_epsilon_warning_text(found.epsilon) or found.doubt_of_rounds
+    doubt = large_epsilon_warning_text(agreement.epsilon) or agreement.doubt_of_rounds
     if doubt is not None:
         lines.append(f"[bold red]Note[/bold red]: {doubt}")
-    if found.other is not None and found.domain.labels is not None:
-        lines.append(f"values outside the domain count as {safe_text(found.domain.labels[found.other], most=60)}")
-    if found.purpose:
-        lines.append(f"for: {safe_text(found.purpose, most=500)}")
-    lines.append(f"id {found.id}")
+    if agreement.other is not None and agreement.domain.labels is not None:
+        lines.append(
+            f"values outside the domain count as {safe_text(agreement.domain.labels[agreement.other], most=60)}"
+        )
+    if agreement.purpose:
+        lines.append(f"for: {safe_text(agreement.purpose, most=500)}")
+    lines.append(f"id {agreement.id}")
     if not check:
         lines.append(f"written to {safe_text(file)}; it names the outcomes, which must be public")
-        if taken is not None:
-            lines.append(taken)
+        if note is not None:
+            lines.append(note)
     print_text_blocks("\n".join(lines))
 
 
@@ -200,17 +212,17 @@ def _schedule_from_options(start: str | None, every: str | None) -> Schedule | N
     return None if start is None else Schedule(start, every="day" if every is None else every)
 
 
-def _build_report_sampler(family: Simplex | Band, promised: Privacy) -> ReportSampler:
+def _build_report_sampler(family: Simplex | Band, privacy: Privacy) -> ReportSampler:
     """The sampler of reports; an error for families and notions of privacy without one."""
     if not isinstance(family, Simplex):
         raise DiscreetError(
             "--mechanism reports is for every distribution on outcomes; leave out --lower and --upper, or say --mechanism optimal"
         )
-    if not isinstance(promised, Pure):
+    if not isinstance(privacy, Pure):
         raise DiscreetError(
             "--mechanism reports promises pure epsilon; give --epsilon alone, or say --mechanism linear"
         )
-    return ReportSampler(family, privacy=promised)
+    return ReportSampler(family, privacy=privacy)
 
 
 def _reason_for_reports_text(sampler: ReportSampler) -> str:
@@ -222,9 +234,9 @@ def _reason_for_reports_text(sampler: ReportSampler) -> str:
     )
 
 
-def _first_and_last_outcomes_text(found: Agreement) -> str:
+def _first_and_last_outcomes_text(agreement: Agreement) -> str:
     """The first and the last outcomes, so that a wrong list is noticed."""
-    names = found.domain.labels if isinstance(found.family, FamilyTerms) else None
+    names = agreement.domain.labels if isinstance(agreement.family, FamilyTerms) else None
     if names is None:
         return ""
     ends = names if len(names) <= 4 else (names[0], names[1], "...", names[-1])
@@ -233,9 +245,9 @@ def _first_and_last_outcomes_text(found: Agreement) -> str:
 
 def _refuse_look_alike_labels(domain: Domain) -> None:
     """Raise an error for two labels that look alike: people choose outcomes by what they see."""
-    found = domain.look_alikes if isinstance(domain, Labels) else None
-    if found is not None:
-        first, second = map(ascii, found)
+    pair = domain.look_alikes if isinstance(domain, Labels) else None
+    if pair is not None:
+        first, second = map(ascii, pair)
         raise DiscreetError(
             f"labels {first} and {second} cannot be told apart: they differ in case, width, spaces or invisible characters alone; rename one"
         )

@@ -28,6 +28,7 @@ from discreet.errors import (
 )
 
 USER_ERROR = 2
+_LONGEST = 60  # characters of a value in a message
 COMMANDS = {  # in the order of the work: the module of a command, its function there, and its summary
     "demo": ("demo", "show_demo_on_flights", "A tour on bundled real data, with pictures."),
     "plan": ("plan", "plan_collection", "Choose epsilon and mechanism before anything is collected."),
@@ -55,7 +56,7 @@ COMMANDS = {  # in the order of the work: the module of a command, its function 
 _STYLE: dict[str, Any] = {"add_completion": False, "rich_markup_mode": None, "pretty_exceptions_enable": False}
 
 
-class OneLineErrors(TyperGroup):
+class OneLineErrorGroup(TyperGroup):
     """A command group whose failures are one line. A bug keeps its traceback."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -107,14 +108,14 @@ class OneLineErrors(TyperGroup):
         sys.exit(code if isinstance(code, int) else 0)
 
 
-def _make_one_line_warning_printer(usual: Callable[..., None]) -> Callable[..., None]:
+def _make_one_line_warning_printer(fallback: Callable[..., None]) -> Callable[..., None]:
     """A function that shows warnings: those about clients and designs as one line, others as usual."""
 
     def show_warning(message: Warning | str, category: type[Warning], *where: Any) -> None:
         if issubclass(category, (OutsideFamilyWarning, ClientNameWarning, WideBracketWarning)):
             typer.echo(f"discreet: {spell_out_invisible(' '.join(str(message).split()))}", err=True)
         else:
-            usual(message, category, *where)
+            fallback(message, category, *where)
 
     return show_warning
 
@@ -125,7 +126,7 @@ def _print_error_and_exit(message: str) -> NoReturn:
 
 
 app = typer.Typer(
-    cls=OneLineErrors,
+    cls=OneLineErrorGroup,
     **_STYLE,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -145,17 +146,17 @@ def show_version_or_help(
 
 def _load_command(name: str) -> Any:
     module, function, purpose = COMMANDS[name]
-    found = getattr(import_module(f"discreet.cli._{module}"), function)
-    if not isinstance(found, typer.Typer):
-        alone = typer.Typer(**_STYLE)
-        alone.command(name, cls=PlainCommand, short_help=purpose)(found)
-        return get_command(alone)
-    group = get_command(found)
+    command = getattr(import_module(f"discreet.cli._{module}"), function)
+    if not isinstance(command, typer.Typer):
+        wrapper = typer.Typer(**_STYLE)
+        wrapper.command(name, cls=PlainCommand, short_help=purpose)(command)
+        return get_command(wrapper)
+    group = get_command(command)
     group.name, group.short_help, group.help = name, purpose, "A client's budget."
     return group
 
 
-class PlainValues:
+class PlainValueReader:
     """Reads values that are spelled plainly as typer would, without the library that typer loads for them. The rest goes to typer.
 
     Typer 0.29 validates with pydantic, which takes a third as long to load as polars.
@@ -185,17 +186,23 @@ class PlainValues:
 
     def _number_mistake_text_or_none(self, value: Any) -> str | None:
         """The first value that is no number, where numbers are asked for. Typer's message does not show it."""
-        for number, name in ((int, "a whole number"), (float, "a number, such as 0.5")):
-            if number in (self._kind, *get_args(self._kind)):
-                for each in (value,) if isinstance(value, str) else value:
+        for number_type, name in ((int, "a whole number"), (float, "a number, such as 0.5")):
+            if number_type in (self._kind, *get_args(self._kind)):
+                for text in (value,) if isinstance(value, str) else value:
                     try:
-                        number(each)
+                        number_type(text)
                     except ValueError:
-                        return f"{each!r} is not {name}"
+                        shown = (
+                            repr(text)
+                            if len(text) <= _LONGEST
+                            else f"{text[:_LONGEST]!r}... ({len(text):,} characters)"
+                        )
+                        has_too_many_digits = number_type is int and re.fullmatch(r"\s*[+-]?\d+(_\d+)*\s*", text)
+                        return f"{shown} {'has too many digits' if has_too_many_digits else f'is not {name}'}"
         return None
 
     def _parse_plain_value_or_none(self, value: Any) -> Any:
-        if self._kind == list[str] and value and all(isinstance(each, str) and each.isprintable() for each in value):
+        if self._kind == list[str] and value and all(isinstance(text, str) and text.isprintable() for text in value):
             return list(value)
         if not isinstance(value, str) or not value.isprintable():
             return None
@@ -213,9 +220,9 @@ class PlainCommand(TyperCommand):
 
 
 def _bypass_typer_for_plain_values(parameters: list[Any]) -> list[Any]:
-    for each in parameters:
-        kind = getattr(getattr(each, "type_descriptor", None), "annotation", None)  # absent before typer 0.29
-        if kind is not None and hasattr(each, "get_runtime_param") and "get_runtime_param" not in vars(each):
-            reader = PlainValues(each)
-            each.get_runtime_param = lambda reader=reader: reader
+    for parameter in parameters:
+        kind = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)  # absent before typer 0.29
+        if kind is not None and hasattr(parameter, "get_runtime_param") and "get_runtime_param" not in vars(parameter):
+            reader = PlainValueReader(parameter)
+            parameter.get_runtime_param = lambda reader=reader: reader
     return parameters

@@ -77,45 +77,45 @@ def audit_mechanism(
 
     MODULE is a module or a .py file. If the claim is not refuted, it is not proved: an untested event may refute it.
     """
-    named, audited = _load_audited_name_and_mechanism(mechanism, epsilon, outcomes, agreement)
-    given = [_parse_audited_input(text) for text in inputs or ()]
-    known = given if inputs or not hasattr(audited, "release") else None
-    found = black_box_audit(audited, known, epsilon=epsilon, delta=delta, draws=draws, confidence=confidence)
+    name, target = _load_audited_name_and_mechanism(mechanism, epsilon, outcomes, agreement)
+    parsed_inputs = [_parse_audited_input(text) for text in inputs or ()]
+    tested_inputs = parsed_inputs if inputs or not hasattr(target, "release") else None
+    audit = black_box_audit(target, tested_inputs, epsilon=epsilon, delta=delta, draws=draws, confidence=confidence)
     if plot is not None:
-        verdict = "refuted" if found.is_refuted else "not refuted"
-        plots.save(plots.audit(found, title=f"{named}: claim {verdict}"), plot)
+        verdict = "refuted" if audit.is_refuted else "not refuted"
+        plots.save(plots.audit(audit, title=f"{name}: claim {verdict}"), plot)
     pictures = [f"Picture: {safe_text(plot)}"] if plot else []
-    print_json_or_text(_audit_json_record(found), *_audit_text_blocks(found, named), *pictures, json=json)
-    if found.is_refuted:
+    print_json_or_text(_audit_json_record(audit), *_audit_text_blocks(audit, name), *pictures, json=json)
+    if audit.is_refuted:
         raise typer.Exit(REFUTED)
 
 
 def _load_audited_name_and_mechanism(
-    name: str | None, epsilon: float | None, outcomes: int | None, agreement: Path | None
+    name: str | None, epsilon: float | None, outcomes: int | None, agreement_file: Path | None
 ) -> tuple[str, Any]:
     """What is audited, and what it is called: a function f(input, n), or a mechanism, which knows its clients and its claim."""
-    if (name is None) == (agreement is None):
+    if (name is None) == (agreement_file is None):
         raise DiscreetError("audit takes a mechanism, MODULE:CALLABLE or its name, or --agreement FILE")
-    if agreement is not None:
+    if agreement_file is not None:
         if outcomes is not None:
             raise DiscreetError("--agreement states the mechanism and its outcomes; leave out --outcomes")
-        agreed = Agreement.read(agreement)
-        if agreed.survey is not None or agreed.blocks is not None:
+        agreement = Agreement.read(agreement_file)
+        if agreement.survey is not None or agreement.blocks is not None:
             raise DiscreetError(
-                f"agreement {agreed.id[:12]} is on reports, which audit does not draw; their integers are proved by discreet certify"
+                f"agreement {agreement.id[:12]} is on reports, which audit does not draw; their integers are proved by discreet certify"
             )
-        return str(agreement), agreed.sampler() if agreed.joint is None else agreed.joint_sampler()
+        return str(agreement_file), agreement.sampler() if agreement.joint is None else agreement.joint_sampler()
     assert name is not None
-    found = import_callable_named(name) if ":" in name else _mechanism_class_named(name)
-    made = found.func if isinstance(found, partial) else found  # parameters of a class
-    if outcomes is None and not isinstance(made, type):
-        if epsilon is None and not hasattr(found, "release"):
+    target = import_callable_named(name) if ":" in name else _mechanism_class_named(name)
+    function_or_class = target.func if isinstance(target, partial) else target  # parameters of a class
+    if outcomes is None and not isinstance(function_or_class, type):
+        if epsilon is None and not hasattr(target, "release"):
             raise DiscreetError(f"epsilon is not given; {name} is a function, whose claim is --epsilon E")
-        return name, found
+        return name, target
     if outcomes is None or epsilon is None:
         raise DiscreetError(f"{name} is a class of mechanisms; say --outcomes K and --epsilon E to make one")
     try:
-        return name, found(Simplex(outcomes), epsilon=epsilon)
+        return name, target(Simplex(outcomes), epsilon=epsilon)
     except TypeError as error:
         raise DiscreetError(
             f"{name} cannot be called as CALLABLE(Simplex({outcomes}), epsilon={epsilon:g}): {error}"
@@ -151,44 +151,44 @@ def write_privacy_certificate(
     json: JsonOutput = False,
 ) -> None:
     """Write the exact privacy of a sampler as integers. The short script discreet/audit/verify.py verifies them."""
-    stated = None
+    privacy = None
     if agreement is None:
         missing = "certify needs --outcomes K and --epsilon E (or --nu NU), or --agreement FILE"
         if outcomes is None:
             raise DiscreetError(missing)
-        stated = privacy_from_options(epsilon, delta, nu, missing=missing)
-    elif any(given is not None for given in (epsilon, delta, nu)):
+        privacy = privacy_from_options(epsilon, delta, nu, missing=missing)
+    elif any(option is not None for option in (epsilon, delta, nu)):
         raise DiscreetError("--agreement states the sampler; leave out --epsilon, --delta and --nu")
-    agreed = None if agreement is None else Agreement.read(agreement)
-    found = certificate(
-        _sampler_from_options_or_agreement(outcomes, stated, agreed, mechanism, lower, upper), agreement=agreed
+    terms = None if agreement is None else Agreement.read(agreement)
+    proof = certificate(
+        _sampler_from_options_or_agreement(outcomes, privacy, terms, mechanism, lower, upper), agreement=terms
     )
-    found.write(out)
-    low, high = found.realised_epsilon
-    assert found.largest_epsilon is not None
-    claim = f"{found.epsilon:g}" if found.privacy is None else f"{found.epsilon:g}, and {found.privacy}"
+    proof.write(out)
+    low, high = proof.realised_epsilon
+    assert proof.largest_epsilon is not None
+    claim = f"{proof.epsilon:g}" if proof.privacy is None else f"{proof.epsilon:g}, and {proof.privacy}"
     record = {
-        "certificate": str(out), "epsilon": found.epsilon, "holds": found.holds, "inputs": len(found.inputs),
-        "realised": {"low": float(low), "high": float(high)}, "possible": float(found.largest_epsilon[1]),
-        **({} if found.privacy is None else {"privacy": privacy_document(found.privacy)}),
-        **({} if agreed is None else {"agreement": agreed.id}),
+        "certificate": str(out), "epsilon": proof.epsilon, "holds": proof.holds, "inputs": len(proof.inputs),
+        "realised": {"low": float(low), "high": float(high)}, "possible": float(proof.largest_epsilon[1]),
+        **({} if proof.privacy is None else {"privacy": privacy_document(proof.privacy)}),
+        **({} if terms is None else {"agreement": terms.id}),
     }  # fmt: skip
     print_json_or_text(
         record,
-        f"Realised epsilon of {len(found.inputs)} extreme clients: {float(low):.15g} to {float(high):.15g}\n"
-        f"Upper bound over all clients:    {float(found.largest_epsilon[1]):.15g}\n"
-        f"Claimed:                              {claim} ({'holds' if found.holds else 'DOES NOT HOLD: THIS IS A BUG'})",
-        *([] if agreed is None else [f"Agreement: {agreed.id}"]),
+        f"Realised epsilon of {len(proof.inputs)} extreme clients: {float(low):.15g} to {float(high):.15g}\n"
+        f"Upper bound over all clients:    {float(proof.largest_epsilon[1]):.15g}\n"
+        f"Claimed:                              {claim} ({'holds' if proof.holds else 'DOES NOT HOLD: THIS IS A BUG'})",
+        *([] if terms is None else [f"Agreement: {terms.id}"]),
         f"Certificate: {safe_text(out)}",
         json=json,
     )
-    if not found.holds:
+    if not proof.holds:
         raise typer.Exit(REFUTED)
 
 
 def _sampler_from_options_or_agreement(
     outcomes: int | None,
-    stated: Privacy | None,
+    privacy: Privacy | None,
     agreement: Agreement | None,
     mechanism: str | None,
     lower: float | None,
@@ -196,21 +196,21 @@ def _sampler_from_options_or_agreement(
 ) -> Sampler[FiniteFamily] | JointSampler | ReportSampler | SurveySampler:
     """The sampler that options state, or an agreement."""
     if agreement is not None:
-        if any(given is not None for given in (outcomes, mechanism, lower, upper)):
+        if any(option is not None for option in (outcomes, mechanism, lower, upper)):
             raise DiscreetError("--agreement says it all; leave out --outcomes, --mechanism, --lower and --upper")
         if agreement.blocks is not None:
             return agreement.report_sampler()
         return agreement.sampler() if agreement.joint is None else agreement.joint_sampler()
     assert outcomes is not None
     name = check_mechanism(OptimalSampler.name if mechanism is None else mechanism, "--mechanism")
-    family = family_from_options(outcomes, lower or None, upper)
+    family = family_from_options(outcomes, lower, upper)
     if name == ReportSampler.name:
         if not isinstance(family, Simplex):
             raise DiscreetError(
                 "--mechanism reports is for every distribution on outcomes; leave out --lower and --upper"
             )
-        return ReportSampler(family, privacy=stated)
-    return sampler_named(name, family, privacy=stated)
+        return ReportSampler(family, privacy=privacy)
+    return sampler_named(name, family, privacy=privacy)
 
 
 def import_callable_named(name: str) -> Any:
@@ -233,12 +233,12 @@ def import_callable_named(name: str) -> Any:
                 sys.path.remove("")
     except Exception as error:  # a user's module may raise anything while it is imported
         raise DiscreetError(f"{module_name} cannot be imported: {type(error).__name__}: {error}") from error
-    found = module
+    target = module
     for part in attribute.split("."):
-        found = getattr(found, part, None)  # type: ignore[assignment]
-    if not callable(found) and not hasattr(found, "release"):
+        target = getattr(target, part, None)  # type: ignore[assignment]
+    if not callable(target) and not hasattr(target, "release"):
         raise DiscreetError(f"{module_name} has no callable {attribute!r}")
-    return found
+    return target
 
 
 def _parse_audited_input(text: str) -> Any:
@@ -249,47 +249,49 @@ def _parse_audited_input(text: str) -> Any:
         return text
 
 
-def _audit_text_blocks(found: BlackBoxAudit, mechanism: str) -> list[Any]:
-    claim = f"{found.epsilon:g}" if not found.delta else f"({found.epsilon:g}, {found.delta:g})"
-    made = empty_table("event", "inputs", "counts", "at least", texts=3)
-    for event in found.events:
+def _audit_text_blocks(audit: BlackBoxAudit, mechanism: str) -> list[Any]:
+    claim = f"{audit.epsilon:g}" if not audit.delta else f"({audit.epsilon:g}, {audit.delta:g})"
+    table = empty_table("event", "inputs", "counts", "at least", texts=3)
+    for event in audit.events:
         counts = f"{event.first_count:,} / {event.second_count:,}"
-        made.add_row(
+        table.add_row(
             safe_text(event.description), f"{event.first_input} / {event.second_input}", counts,
             format_number(event.empirical_epsilon_lower_bound),
         )  # fmt: skip
-    verdict = "REFUTED" if found.is_refuted else "not refuted (which proves nothing)"
+    verdict = "REFUTED" if audit.is_refuted else "not refuted (which proves nothing)"
     return [
         f"{safe_text(mechanism)}: claimed epsilon {claim}",
-        _leading_event_bars_text(found),
-        made,
-        f"empirical_epsilon_lower_bound {format_number(found.empirical_epsilon_lower_bound)} at {found.confidence:.4g} confidence: "
+        _leading_event_bars_text(audit),
+        table,
+        f"empirical_epsilon_lower_bound {format_number(audit.empirical_epsilon_lower_bound)} at {audit.confidence:.4g} confidence: "
         f"[bold]{verdict}[/bold]",
     ]
 
 
-def _leading_event_bars_text(found: BlackBoxAudit) -> str:
-    event = found.events[0]
+def _leading_event_bars_text(audit: BlackBoxAudit) -> str:
+    event = audit.events[0]
     lines = [f"Leading event: {safe_text(event.description)}"]
-    for which, count in ((event.first_input, event.first_count), (event.second_input, event.second_count)):
+    for input_number, count in ((event.first_input, event.first_count), (event.second_input, event.second_count)):
         share = count / event.draws
-        lines.append(f"  input {which:<4} {'█' * round(_BAR * share):<{_BAR}} {share:.5f}")
+        lines.append(f"  input {input_number:<4} {'█' * round(_BAR * share):<{_BAR}} {share:.5f}")
     return "\n".join(lines)
 
 
-def _audit_json_record(found: BlackBoxAudit) -> dict[str, Any]:
+def _audit_json_record(audit: BlackBoxAudit) -> dict[str, Any]:
     return {
-        "epsilon": found.epsilon,
-        "delta": found.delta,
-        "confidence": found.confidence,
-        "empirical_epsilon_lower_bound": json_number_or_null(found.empirical_epsilon_lower_bound),
-        "refuted": found.is_refuted,
-        "inputs": [each.tolist() if isinstance(each, np.ndarray) else each for each in found.inputs],
+        "epsilon": audit.epsilon,
+        "delta": audit.delta,
+        "confidence": audit.confidence,
+        "empirical_epsilon_lower_bound": json_number_or_null(audit.empirical_epsilon_lower_bound),
+        "refuted": audit.is_refuted,
+        "inputs": [
+            input_value.tolist() if isinstance(input_value, np.ndarray) else input_value for input_value in audit.inputs
+        ],
         "events": [
             {
                 "event" if name == "description" else name: value
                 for name, value in dataclass_fields_as_json(event).items()
             }
-            for event in found.events
+            for event in audit.events
         ],
     }

@@ -147,31 +147,33 @@ def serve_collection(
     """
     from discreet.collect import labelled_agreement_coding_and_sampler, serve  # needs the packages of the service
 
-    labels = domain_from_options(domain, None, None, None)
+    labels = domain_from_options(domain)
     files = agreements or []
     if len(files) != 1:
-        given = {"--follows": follows, "--domain": domain, "--questions": questions}
-        refuse_given_options(given, "is for one agreement; name one file")
-    found = [labelled_agreement_coding_and_sampler(Agreement.read(file), labels)[0] for file in files]
-    made = [path for path in (key, seal) if path is not None and not os.path.lexists(path)]
+        options = {"--follows": follows, "--domain": domain, "--questions": questions}
+        refuse_given_options(options, "is for one agreement; name one file")
+    terms = [labelled_agreement_coding_and_sampler(Agreement.read(file), labels)[0] for file in files]
+    new_files = [path for path in (key, seal) if path is not None and not os.path.lexists(path)]
 
-    def print_collector_address(where: str) -> None:
-        public = None if key is None else read_collector_key(key).public
+    def print_collector_address(service_url: str) -> None:
+        public_key = None if key is None else read_collector_key(key).public
         if json:
-            signed = {} if public is None else {"key": public}
-            ids = [each.id for each in found]
-            print_json_line({"address": where, "store": store_display_name(store), "agreements": ids, **signed})
+            key_entry = {} if public_key is None else {"key": public_key}
+            ids = [agreement.id for agreement in terms]
+            print_json_line(
+                {"address": service_url, "store": store_display_name(store), "agreements": ids, **key_entry}
+            )
             return
-        lines = [f"{where} (Ctrl-C ends it)", *(f"agreement {each.id}" for each in found)]
-        lines += [f"made {safe_text(path)} (mode 0600); keep a copy of it" for path in made]
-        lines += [] if public is None else [f"signed by {public}"]
+        lines = [f"{service_url} (Ctrl-C ends it)", *(f"agreement {agreement.id}" for agreement in terms)]
+        lines += [f"made {safe_text(path)} (mode 0600); keep a copy of it" for path in new_files]
+        lines += [] if public_key is None else [f"signed by {public_key}"]
         if "://" in store and seal is None and not os.environ.get(SEAL_VARIABLE):
             lines.append(_NOT_SEALED)
         print_text_blocks("\n".join(lines))
 
     serve(
         store,
-        found,
+        terms,
         follows=follows,
         groups=groups,
         host=host,
@@ -220,49 +222,54 @@ def make_or_change_tokens(
     part on which day, although no table links a client to its sample. Once a store contains a token, it takes samples only from enrolled
     clients and gateways. Revoking a token is final.
     """
-    changes = [given for given in (add, add_gateways, revoke, replace_gateways) if given is not None]
+    changes = [change for change in (add, add_gateways, revoke, replace_gateways) if change is not None]
     if (number is None) != (output is None) or (number is None and not changes):
         raise DiscreetError(
             "say how many tokens to make and where, N -o FILE, or what to change in a store: --add FILE"
         )
     if bool(changes) != (store is not None):
         raise DiscreetError("--store names the store that --add, --add-gateways, --revoke or --replace-gateways change")
-    done: dict[str, Any] = {}
+    record: dict[str, Any] = {}
     if number is not None and output is not None:
         write_fresh_tokens(output, number)
-        done |= {"file": str(output), "tokens": number, "mode": "0600"}
+        record |= {"file": str(output), "tokens": number, "mode": "0600"}
     if store is not None:
-        done |= _add_revoke_or_replace_tokens(store, add, add_gateways, revoke, replace_gateways)
-    said = [] if number is None else [f"wrote {pluralise(number, 'token')} to {safe_text(output)} (mode 0600)"]
-    changed = [what for what in ("added", "revoked", "replaced") if what in done]
-    said += [f"{what} {pluralise(done[what], 'token')}" for what in changed]
-    print_json_or_text(done, "\n".join(said), json=json)
+        record |= _add_revoke_or_replace_tokens(store, add, add_gateways, revoke, replace_gateways)
+    lines = [] if number is None else [f"wrote {pluralise(number, 'token')} to {safe_text(output)} (mode 0600)"]
+    actions = [action for action in ("added", "revoked", "replaced") if action in record]
+    lines += [f"{action} {pluralise(record[action], 'token')}" for action in actions]
+    print_json_or_text(record, "\n".join(lines), json=json)
 
 
 def _add_revoke_or_replace_tokens(
-    where: str, add: Path | None, gateways: Path | None, revoke: Path | None, replace: tuple[Path, Path] | None
+    store_name: str, add: Path | None, gateways: Path | None, revoke: Path | None, replace: tuple[Path, Path] | None
 ) -> dict[str, Any]:
-    """Change the tokens of a store, and print how many changed."""
-    new = [[] if path is None else read_tokens(path) for path in (add, gateways)]
-    gone = [] if revoke is None else read_tokens(revoke)
-    old, now = ([], []) if replace is None else (read_tokens(replace[0]), read_tokens(replace[1]))
-    if len(old) != len(now):
-        raise DiscreetError(f"the files of --replace-gateways hold {len(old):,} and {len(now):,} tokens, not as many")
-    done: dict[str, Any] = {}
-    with closing(open_store(where, create=False)) as store:
-        if any(new):
-            done["added"] = add_tokens_to_store(store, *new)
-        if gone:
-            done["revoked"] = store.revoke_token_digests(map(token_digest, gone))
-            if done["revoked"] < len(gone):
-                missing = len(gone) - done["revoked"]
+    """Change the tokens of a store, and return how many were added, revoked and replaced."""
+    new_tokens = [[] if path is None else read_tokens(path) for path in (add, gateways)]
+    revoked_tokens = [] if revoke is None else read_tokens(revoke)
+    old_tokens, replacements = ([], []) if replace is None else (read_tokens(replace[0]), read_tokens(replace[1]))
+    if len(old_tokens) != len(replacements):
+        raise DiscreetError(
+            f"the files of --replace-gateways hold {len(old_tokens):,} and {len(replacements):,} tokens, not as many"
+        )
+    counts: dict[str, Any] = {}
+    with closing(open_store(store_name, create=False)) as store:
+        if any(new_tokens):
+            counts["added"] = add_tokens_to_store(store, *new_tokens)
+        if revoked_tokens:
+            counts["revoked"] = store.revoke_token_digests(map(token_digest, revoked_tokens))
+            if counts["revoked"] < len(revoked_tokens):
+                missing = len(revoked_tokens) - counts["revoked"]
                 raise DiscreetError(
-                    f"{missing:,} of the {len(gone):,} tokens in {revoke} are not in the store or were revoked before; the others are revoked"
+                    f"{missing:,} of the {len(revoked_tokens):,} tokens in {revoke} are not in the store or were revoked before; the "
+                    "others are revoked"
                 )
-        if old:
-            store.replace_gateway_tokens([(token_digest(a), token_digest(b)) for a, b in zip(old, now, strict=True)])
-            done["replaced"] = len(old)
-    return done
+        if old_tokens:
+            store.replace_gateway_tokens(
+                [(token_digest(a), token_digest(b)) for a, b in zip(old_tokens, replacements, strict=True)]
+            )
+            counts["replaced"] = len(old_tokens)
+    return counts
 
 
 def invite_clients(
@@ -285,8 +292,8 @@ def invite_clients(
     Without tokens there is one link for everybody. A token is in the part of its link after the #. Browsers do not send that part, so it is
     in no log. A link also names the digest of the questions: the page then shows no other questions.
     """
-    given = [] if tokens is None else read_tokens(tokens)
-    if field and given:
+    client_tokens = [] if tokens is None else read_tokens(tokens)
+    if field and client_tokens:
         raise DiscreetError("--field is for a device of many people, and --tokens for one link each; choose one")
     fields = [
         *([] if lang is None else [f"lang={lang}"]),
@@ -295,9 +302,9 @@ def invite_clients(
     ]
     if lang is not None and not (lang.replace("-", "").isalnum() and lang.isascii()):
         raise DiscreetError(f"lang = {lang!r} is not a code of a language such as de")
-    with closing(open_store(store, create=False)) as opened:
-        links = invitation_links(opened, address, given, agreement=agreement, more="&".join(fields))
-        purpose = find_agreement_by_prefix(opened.agreements(), agreement).agreement.purpose
+    with closing(open_store(store, create=False)) as sample_store:
+        links = invitation_links(sample_store, address, client_tokens, agreement=agreement, more="&".join(fields))
+        purpose = find_agreement_by_prefix(sample_store.agreements(), agreement).agreement.purpose
     write_invitation_folder(output, links, purpose)
     print_json_or_text(
         {"folder": str(output), "links": len(links)},
@@ -325,24 +332,24 @@ def export_collected_samples(
     No table of a store links a client to its sample. The rows are made from the counts, in random order; their numbers identify no client.
     The service may keep running.
     """
-    with closing(open_store(store, create=False, seal=seal)) as opened:
+    with closing(open_store(store, create=False, seal=seal)) as sample_store:
         if write_agreement is not None:
             refuse_same_file(output, {"agreement": write_agreement, "weights": weights_path(write_agreement)})
-            agreed = find_agreement_by_prefix(opened.agreements(), agreement).agreement
-            agreed.check_file(write_agreement)
-        made = export_samples(opened, output, agreement=agreement, round=round_number, replace=force)
+            terms = find_agreement_by_prefix(sample_store.agreements(), agreement).agreement
+            terms.check_file(write_agreement)
+        export = export_samples(sample_store, output, agreement=agreement, round=round_number, replace=force)
         if write_agreement is not None:
-            made.agreement.write(write_agreement)
+            export.agreement.write(write_agreement)
     record = {
-        "agreement": made.agreement.id,
-        "round": made.round,
-        f"{made.what}s": made.samples,
+        "agreement": export.agreement.id,
+        "round": export.round,
+        f"{export.what}s": export.samples,
         "output": str(output),
         **({} if write_agreement is None else {"agreement_file": str(write_agreement)}),
     }
-    what = f"{'' if made.what == 'sample' else 'the table of '}{pluralise(made.samples, made.what)}"
-    of = f"of round {made.round} under agreement {made.agreement.id[:12]}"
-    print_json_or_text(record, f"wrote {what} {of} to {safe_text(output)}", json=json)
+    samples_text = f"{'' if export.what == 'sample' else 'the table of '}{pluralise(export.samples, export.what)}"
+    round_text = f"of round {export.round} under agreement {export.agreement.id[:12]}"
+    print_json_or_text(record, f"wrote {samples_text} {round_text} to {safe_text(output)}", json=json)
 
 
 def close_collection_for_good(
@@ -361,10 +368,10 @@ def close_collection_for_good(
     Services may keep running. They refuse new samples from this moment on, acknowledge those that were counted, and show the estimate as it
     stays. A collection that is closed cannot be opened again.
     """
-    with closing(open_store(store, create=False)) as opened:
-        kept, day = close_collection(opened, agreement=agreement)
-    said = f"closed collection {kept.collection[:12]} on {day}"
-    print_json_or_text({"collection": kept.collection, "closed": day}, said, json=json)
+    with closing(open_store(store, create=False)) as sample_store:
+        stored_agreement, day = close_collection(sample_store, agreement=agreement)
+    message = f"closed collection {stored_agreement.collection[:12]} on {day}"
+    print_json_or_text({"collection": stored_agreement.collection, "closed": day}, message, json=json)
 
 
 def publish_closed_collection(
@@ -381,15 +388,17 @@ def publish_closed_collection(
     Every number has all its digits, as `discreet estimate` prints them. The folder needs no service: put it on any web server, or open
     index.html from a disk. Publishing again gives the same bytes.
     """
-    with closing(open_store(store, create=False, seal=seal)) as opened:
-        made = publish_result(opened, output, agreement=agreement, round=round_number, confidence=confidence)
+    with closing(open_store(store, create=False, seal=seal)) as sample_store:
+        publication = publish_result(
+            sample_store, output, agreement=agreement, round=round_number, confidence=confidence
+        )
     record = {
-        "agreement": made.agreement.id,
-        "round": made.round,
-        f"{made.what}s": made.samples,
-        "closed": made.closed,
+        "agreement": publication.agreement.id,
+        "round": publication.round,
+        f"{publication.what}s": publication.samples,
+        "closed": publication.closed,
         "output": str(output),
     }
-    of = f"of round {made.round} under agreement {made.agreement.id[:12]}"
-    said = f"published the result of {pluralise(made.samples, made.what)} {of} in {safe_text(output)}"
-    print_json_or_text(record, said, json=json)
+    round_text = f"of round {publication.round} under agreement {publication.agreement.id[:12]}"
+    message = f"published the result of {pluralise(publication.samples, publication.what)} {round_text} in {safe_text(output)}"
+    print_json_or_text(record, message, json=json)

@@ -71,7 +71,7 @@ from discreet.plots import refuse_wrong_picture_ending
 from discreet.privacy.tradeoff import weak_total_of_rounds_warning_text
 from discreet.tables import Columns, Reading, file_source, outcome_counts_by_client
 
-LEARNED_KEEP = 0.01
+LEARNED_KEEP, LEARNED_CONFIDENCE = 0.01, 0.8
 NO_SMOOTHING, AUTO = "none", "auto"
 SMOOTHING_EPSILON = 4.0  # above this, clients unlike the few examples dominate the mean
 FRONTIER = (1.0, 0.9, 0.75, 0.5, 0.25, 0.1, 0.01)
@@ -133,7 +133,7 @@ def design_sampler(
     spread_agreement: Annotated[Path | None, value_option("FILE", "The agreement of --spread.")] = None,
     confidence: Annotated[
         float, value_option("C", "With --from: the confidence that the design beats the safe samplers.")
-    ] = 0.8,
+    ] = LEARNED_CONFIDENCE,
     plot: Annotated[
         Path | None, value_option("FILE", "Draw the mean against the worst case over --keep: .png, .svg, .pdf.")
     ] = None,
@@ -160,24 +160,25 @@ def design_sampler(
             {
                 "--smoothing": smoothing if smoothing != NO_SMOOTHING else None,
                 "EXAMPLES": source, "--client": client, "--value": value, "--domain": domain, "--domain-size": domain_size,
-                "--bounds": bounds, "--cells": cells, "--other": other, "--count": count, "--weight": weight, "--plot": plot,
+                "--bounds": bounds, "--cells": cells, "--other": other,
+                "--nulls": None if nulls == "error" else nulls, "--count": count, "--weight": weight, "--plot": plot,
             },
             "is for public examples; --from FILE learns from private samples, whose agreement states the outcomes",
         )  # fmt: skip
         files = SampleFiles(tuple(released), tuple(agreements or ()), spread, spread_agreement)
         check_output_path(output, what="agreement")
         files.refuse_contradicting_options(output)
-        kept = LEARNED_KEEP if keep is None else keep
+        keep_share = LEARNED_KEEP if keep is None else keep
         with showing_stage_progress(quiet=quiet) as stages:
-            learned = _learn_agreement_from_samples(
-                files, epsilon=epsilon, divergence=divergence, keep=kept, confidence=confidence, rounds=rounds, purpose=purpose,
+            learned_agreement = _learn_agreement_from_samples(
+                files, epsilon=epsilon, divergence=divergence, keep=keep_share, confidence=confidence, rounds=rounds, purpose=purpose,
                 begin_stage=stages.begin_stage,
             )  # fmt: skip
-        _write_learned_agreement(learned, output, json=json, quiet=quiet)
+        _write_learned_agreement(learned_agreement, output, json=json, quiet=quiet)
         return
-    if agreements or spread or spread_agreement:
+    if agreements or spread or spread_agreement or confidence != LEARNED_CONFIDENCE:
         raise DiscreetError(
-            "--agreement and --spread belong to --from FILE, private samples of earlier clients; give that too"
+            "--agreement, --spread and --confidence belong to --from FILE, private samples of earlier clients; give that too"
         )
     if source is None or client is None or value is None:
         raise DiscreetError(
@@ -200,68 +201,70 @@ def design_sampler(
         stages.begin_stage(
             f"designing for {pluralise(counts.shape[0], 'example')} on {pluralise(counts.shape[1], 'outcome')}"
         )
-        smoothed = AUTO if smoothing == AUTO else None
+        smoothing_rule = AUTO if smoothing == AUTO else None
         design_at = partial(
             best_design,
             family,
             epsilon=epsilon,
             clients=counts,
             divergence=divergence,
-            smoothing=smoothed,
+            smoothing=smoothing_rule,
             progress=stages.show_finished_share,
         )
-        found = design_at(keep=keep)
+        design = design_at(keep=keep)
         stages.begin_stage("comparing")
-        rows = compare_samplers(found, counts)
-        agreement = Agreement.of(found.sampler, rounds=rounds, purpose=purpose)
-        frontier = [] if plot is None else _compute_frontier_designs(design_at, found, stages)
+        rows = compare_samplers(design, counts)
+        agreement = Agreement.of(design.sampler, rounds=rounds, purpose=purpose)
+        frontier = [] if plot is None else _compute_frontier_designs(design_at, design, stages)
     agreement.write(output)
     if plot is not None:
         others = {row.name: (row.worst, row.mean) for row in rows if row.name in MECHANISMS}
         plots.save(plots.frontier(frontier, others=others), plot)
     print_json_or_text(
-        _design_json_record(found, rows, frontier, agreement),
-        *_design_text_blocks(found, rows),
+        _design_json_record(design, rows, frontier, agreement),
+        *_design_text_blocks(design, rows),
         _agreement_written_text(agreement, output) + (f"; picture: {safe_text(plot)}" if plot else ""),
         json=json,
     )
 
 
-def _compute_frontier_designs(design_at: Callable[..., Design], found: Design, stages: SilentStages) -> list[Design]:
+def _compute_frontier_designs(
+    design_at: Callable[..., Design], first_design: Design, stages: SilentStages
+) -> list[Design]:
     """Designs at other shares of the best worst case."""
-    designs = [found]
+    designs = [first_design]
     for keep in FRONTIER:
-        if keep != found.keep:
+        if keep != first_design.keep:
             stages.begin_stage(f"designing with --keep {keep:g}")
             designs.append(design_at(keep=keep))
-    return sorted(designs, key=lambda one: -one.keep)
+    return sorted(designs, key=lambda design: -design.keep)
 
 
-def _design_text_blocks(found: Design, rows: list[SamplerCost]) -> list[Any]:
-    name = found.divergence.name
-    made = empty_table(f"{name} to a client's own distribution", "mean", "median", "largest", "worst of all")
+def _design_text_blocks(design: Design, rows: list[SamplerCost]) -> list[Any]:
+    name = design.divergence.name
+    table = empty_table(f"{name} to a client's own distribution", "mean", "median", "largest", "worst of all")
     for row in rows:
         parts = [format_number(part) for part in (row.mean, row.median, row.largest, row.worst)]
-        made.add_row(row.name, *parts, end_section=row is rows[-1])
-    made.add_row("no sampler is below", format_number(_round_bound_down(found.bound)), "", "", "")
+        table.add_row(row.name, *parts, end_section=row is rows[-1])
+    table.add_row("no sampler is below", format_number(_round_bound_down(design.bound)), "", "", "")
     return [
-        f"[bold]{pluralise(found.examples, 'example')}, {pluralise(found.family.size, 'outcome')}, epsilon = {found.epsilon:g}[/bold], "
-        f"keeping {found.keep:g} of the best worst case.",
+        f"[bold]{pluralise(design.examples, 'example')}, {pluralise(design.family.size, 'outcome')}, epsilon = {design.epsilon:g}[/bold], "
+        f"keeping {design.keep:g} of the best worst case.",
         "[bold red]Note[/bold red]: the examples must be public, or their clients must have spent a budget on this. "
         "A design made from the clients that it then serves breaks their guarantee, however small epsilon is.",
-        *_notes_on_smoothed_examples(found),
-        made,
+        *_notes_on_smoothed_examples(design),
+        table,
         "Mean, median and largest are over the examples; the last column is over all possible clients. The last "
         "line is proved: no "
         f"epsilon-LDP sampler that keeps as much has a smaller mean {name} over these examples.",
     ]
 
 
-def _notes_on_smoothed_examples(found: Design) -> list[str]:
+def _notes_on_smoothed_examples(design: Design) -> list[str]:
     """How the examples were smoothed, or the advice to do so if they are few for their epsilon."""
-    if found.smoothing is not None:
-        return [f"Smoothing, chosen by the examples: {found.smoothing.description}."]
-    if found.epsilon < SMOOTHING_EPSILON and found.examples >= math.exp(found.epsilon):
+    if design.smoothing is not None:
+        return [f"Smoothing, chosen by the examples: {design.smoothing.description}."]
+    if design.epsilon < SMOOTHING_EPSILON and design.examples >= math.exp(design.epsilon):
         return []
     return [
         "[bold]Note[/bold]: at this epsilon rare clients decide much of the mean, and examples leave them out. `--smoothing auto` holds "
@@ -276,28 +279,28 @@ def _round_bound_down(bound: float) -> float:
 
 
 def _design_json_record(
-    found: Design, rows: list[SamplerCost], frontier: list[Design], agreement: Agreement
+    design: Design, rows: list[SamplerCost], frontier: list[Design], agreement: Agreement
 ) -> dict[str, Any]:
     return {
         "agreement": agreement.id,
-        "epsilon": found.epsilon,
-        "divergence": found.divergence.name,
-        "keep": found.keep,
-        "examples": found.examples,
-        "outcomes": found.family.size,
-        "mean": found.value,
-        "floor": found.bound,
-        "worst": json_number_or_null(float(found.worst(found.divergence))),
-        "smoothing": None if found.smoothing is None else asdict(found.smoothing),
+        "epsilon": design.epsilon,
+        "divergence": design.divergence.name,
+        "keep": design.keep,
+        "examples": design.examples,
+        "outcomes": design.family.size,
+        "mean": design.value,
+        "floor": design.bound,
+        "worst": json_number_or_null(float(design.worst(design.divergence))),
+        "smoothing": None if design.smoothing is None else asdict(design.smoothing),
         "samplers": [dataclass_fields_as_json(row) for row in rows],
         "frontier": [
             {
-                "keep": one.keep,
-                "mean": one.value,
-                "floor": one.bound,
-                "worst": json_number_or_null(float(one.worst(one.divergence))),
+                "keep": point.keep,
+                "mean": point.value,
+                "floor": point.bound,
+                "worst": json_number_or_null(float(point.worst(point.divergence))),
             }
-            for one in frontier
+            for point in frontier
         ],
     }
 
@@ -328,8 +331,8 @@ class SampleFiles:
             )
         if self.spread_agreement is not None and self.spread is None:
             raise DiscreetError("--spread-agreement is that of --spread FILE; give both")
-        for read in (*self.samples, *map(str, self.agreements), self.spread):
-            refuse_same_file(output, {"samples": read}, what="agreement")
+        for path in (*self.samples, *map(str, self.agreements), self.spread):
+            refuse_same_file(output, {"samples": path}, what="agreement")
 
 
 @dataclass(frozen=True, eq=False)
@@ -349,7 +352,7 @@ class LearnedAgreement:
 
 
 def _learn_agreement_from_samples(
-    released: SampleFiles,
+    files: SampleFiles,
     *,
     epsilon: float,
     divergence: str,
@@ -361,46 +364,50 @@ def _learn_agreement_from_samples(
 ) -> LearnedAgreement:
     """Read every file, learn a design, and return its agreement."""
     begin_stage("reading the samples")
-    agreements = [*released.agreements, *[None] * (len(released.samples) - len(released.agreements))]
-    given = [_read_counts_of_file_or_store(name, path) for name, path in zip(released.samples, agreements, strict=True)]
-    read = [each for one in given for each in one.rounds]
-    domain = read[0][1].family.domain
-    for agreed, sampler, _ in read[1:]:
+    agreements = [*files.agreements, *[None] * (len(files.samples) - len(files.agreements))]
+    inputs = [_read_counts_of_file_or_store(name, path) for name, path in zip(files.samples, agreements, strict=True)]
+    tallies = [tally for sample_source in inputs for tally in sample_source.rounds]
+    domain = tallies[0][1].family.domain
+    for earlier_agreement, sampler, _ in tallies[1:]:
         if sampler.family.domain.digest != domain.digest:
             raise DiscreetError(
-                f"agreement {agreed.id[:12]} is on other outcomes than {read[0][0].id[:12]}; learn from samples on one domain"
+                f"agreement {earlier_agreement.id[:12]} is on other outcomes than {tallies[0][0].id[:12]}; learn from samples on one domain"
             )
-    about = None
-    if released.spread is not None:
-        given.append(_read_counts_of_file_or_store(released.spread, released.spread_agreement))
-        about, *others = given[-1].rounds
+    spread_tally = None
+    if files.spread is not None:
+        inputs.append(_read_counts_of_file_or_store(files.spread, files.spread_agreement))
+        spread_tally, *others = inputs[-1].rounds
         if others:
             raise DiscreetError(
                 "--spread names a collection of several agreements; give samples on two outcomes, under one"
             )
-    sources = [one.source for one in given if one.source is not None]
-    distinct = refuse_clients_in_several_sources(sources) and (len(given) == 1 or len(sources) == len(given))
+    sources = [sample_source.source for sample_source in inputs if sample_source.source is not None]
+    distinct = refuse_clients_in_several_sources(sources) and (len(inputs) == 1 or len(sources) == len(inputs))
     family = Simplex(domain)
     begin_stage(
-        f"learning from {sum(int(counts.sum()) for _, _, counts in read):,} samples on {family.size:,} outcomes"
+        f"learning from {sum(int(counts.sum()) for _, _, counts in tallies):,} samples on {family.size:,} outcomes"
     )
-    found = learn(
+    learned = learn(
         family,
         epsilon=epsilon,
-        rounds=[(sampler, counts) for _, sampler, counts in read],
-        spread=None if about is None else (about[1], about[2]),
+        rounds=[(sampler, counts) for _, sampler, counts in tallies],
+        spread=None if spread_tally is None else (spread_tally[1], spread_tally[2]),
         divergence=divergence,
         keep=keep,
         confidence=confidence,
     )
-    ids = [agreed.id for one in given for agreed, *_ in one.rounds]
-    kept = purpose or read[0][0].stated_purpose
-    agreement = Agreement.of(found.sampler, rounds=rounds, purpose=purpose_with_sources(kept, ids))
+    ids = [earlier_agreement.id for sample_source in inputs for earlier_agreement, *_ in sample_source.rounds]
+    stated_purpose = purpose or tallies[0][0].stated_purpose
+    agreement = Agreement.of(learned.sampler, rounds=rounds, purpose=purpose_with_sources(stated_purpose, ids))
     doubts = [] if distinct else ["not all files name their clients; it is not checked that each sent one sample"]
-    if any(one.source is None and agreed.rounds > 1 for one in given for agreed, *_ in one.rounds):
+    if any(
+        sample_source.source is None and earlier_agreement.rounds > 1
+        for sample_source in inputs
+        for earlier_agreement, *_ in sample_source.rounds
+    ):
         doubts.append("only the first of several rounds is used: each client has a sample in every round")
-    rounds_read = tuple((agreed, int(counts.sum())) for agreed, _, counts in read)
-    return LearnedAgreement(found, rounds_read, agreement, domain.names, tuple(doubts))
+    rounds_read = tuple((earlier_agreement, int(counts.sum())) for earlier_agreement, _, counts in tallies)
+    return LearnedAgreement(learned, rounds_read, agreement, domain.names, tuple(doubts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -416,78 +423,97 @@ def _read_counts_of_file_or_store(name: str, path: Path | None) -> _SampleSource
     if is_store_name(name):
         return _SampleSource(_read_sample_counts_of_store(name, path))
     source = file_source(name)
-    agreed = read_agreement_of_samples(source, path)
-    coding, sampler = _coding_and_sampler_to_learn_from(agreed)
-    return _SampleSource([(agreed, sampler, tally_samples(source, agreed, coding).counts)], source)
+    agreement = read_agreement_of_samples(source, path)
+    coding, sampler = _coding_and_sampler_to_learn_from(agreement)
+    return _SampleSource([(agreement, sampler, tally_samples(source, agreement, coding).counts)], source)
 
 
 def _read_sample_counts_of_store(name: str, path: Path | None) -> list[tuple[Agreement, Sampler[Any], Any]]:
     """The counts under every agreement of a collection: the only one of a store, or that of the named agreement."""
-    wanted = None if path is None else Agreement.read(path).id
+    agreement_id = None if path is None else Agreement.read(path).id
     with closing(open_store(name, create=False)) as store:
-        kept = store.agreements()
-        found = {one.collection for one in kept if wanted is None or one.agreement.id == wanted}
-        if wanted is not None and not found:
-            raise DiscreetError(f"the store holds no samples under agreement {wanted}, which --agreement {path} is")
-        if len(found) > 1:
+        stored_agreements = store.agreements()
+        collections = {
+            entry.collection
+            for entry in stored_agreements
+            if agreement_id is None or entry.agreement.id == agreement_id
+        }
+        if agreement_id is not None and not collections:
             raise DiscreetError(
-                f"the store holds {len(found)} collections, of other clients each; say which one: --agreement FILE, any of its agreements"
+                f"the store holds no samples under agreement {agreement_id}, which --agreement {path} is"
             )
-        counted = [
-            (one.agreement, store.outcome_counts(one.agreement.id, 1)) for one in kept if one.collection in found
+        if len(collections) > 1:
+            raise DiscreetError(
+                f"the store holds {len(collections)} collections, of other clients each; say which one: --agreement FILE, any of its "
+                "agreements"
+            )
+        counts_by_agreement = [
+            (entry.agreement, store.outcome_counts(entry.agreement.id, 1))
+            for entry in stored_agreements
+            if entry.collection in collections
         ]
     rounds = [
-        (agreed, _coding_and_sampler_to_learn_from(agreed)[1], counts) for agreed, counts in counted if counts.any()
+        (agreement, _coding_and_sampler_to_learn_from(agreement)[1], counts)
+        for agreement, counts in counts_by_agreement
+        if counts.any()
     ]
     if not rounds:
         raise DiscreetError("the store holds no samples yet; there is nothing to learn from")
     return rounds
 
 
-def _coding_and_sampler_to_learn_from(agreed: Agreement) -> tuple[Coding, Sampler[Any]]:
+def _coding_and_sampler_to_learn_from(agreement: Agreement) -> tuple[Coding, Sampler[Any]]:
     """The coding of the samples, and the sampler."""
-    if isinstance(agreed.family, ContinuousTerms):
+    if isinstance(agreement.family, ContinuousTerms):
         raise DiscreetError(
-            f"agreement {agreed.id[:12]} is on {agreed.family.description}; a design is learned from samples on a list of outcomes, or on "
-            "the equal cells of an interval (--bounds LO HI --cells N)"
+            f"agreement {agreement.id[:12]} is on {agreement.family.description}; a design is learned from samples on a list of "
+            "outcomes, or on the equal cells of an interval (--bounds LO HI --cells N)"
         )
-    if agreed.blocks is not None:
+    if agreement.blocks is not None:
         raise DiscreetError(
-            f"agreement {agreed.id[:12]} is on reports, and a design is learned from samples; collect under --mechanism linear or optimal"
+            f"agreement {agreement.id[:12]} is on reports, and a design is learned from samples; collect under --mechanism linear or optimal"
         )
-    return coding_and_sampler(agreed)
+    return coding_and_sampler(agreement)
 
 
-def _write_learned_agreement(found: LearnedAgreement, output: Path, *, json: bool, quiet: bool) -> None:
+def _write_learned_agreement(learned_agreement: LearnedAgreement, output: Path, *, json: bool, quiet: bool) -> None:
     """Write the agreement, and print what it rests on."""
-    if not found.determines_average_client and not quiet:
+    if not learned_agreement.determines_average_client and not quiet:
         typer.echo(spell_out_invisible(f"discreet: {_NARROWED}"), err=True)
-    found.agreement.write(output)
-    said = _agreement_written_text(found.agreement, output)
-    print_json_or_text(_learned_design_json_record(found), *_learned_design_text_blocks(found), said, json=json)
+    learned_agreement.agreement.write(output)
+    message = _agreement_written_text(learned_agreement.agreement, output)
+    print_json_or_text(
+        _learned_design_json_record(learned_agreement),
+        *_learned_design_text_blocks(learned_agreement),
+        message,
+        json=json,
+    )
 
 
 def _agreement_written_text(agreement: Agreement, output: Path) -> str:
     """Which agreement was written where, with the total budget of its rounds if there are several."""
-    spent = f" ({budget_spending_text(agreement)})" if agreement.rounds > 1 else ""
-    return f"Agreement {agreement.id[:12]}{spent}: {safe_text(output)}"
+    budget_text = f" ({budget_spending_text(agreement)})" if agreement.rounds > 1 else ""
+    return f"Agreement {agreement.id[:12]}{budget_text}: {safe_text(output)}"
 
 
-def _learned_design_text_blocks(found: LearnedAgreement) -> list[Any]:
+def _learned_design_text_blocks(learned_agreement: LearnedAgreement) -> list[Any]:
     """The learned design as blocks of text."""
-    learned = found.learned
+    learned = learned_agreement.learned
     shares = empty_table("outcome", "mean, %")
-    for place in (-learned.mean).argsort()[:_LISTED].tolist():
-        shares.add_row(safe_text(found.names[place], most=200), f"{100 * learned.mean[place]:.1f}")
-    made = "a designed sampler" if learned.published else "no design"
-    earlier = ", ".join(one[:12] for one in found.agreement.learned_from)
-    under, samples = pluralise(len(found.rounds), "agreement"), pluralise(learned.samples, "private sample")
+    for index in (-learned.mean).argsort()[:_LISTED].tolist():
+        shares.add_row(safe_text(learned_agreement.names[index], most=200), f"{100 * learned.mean[index]:.1f}")
+    kind = "a designed sampler" if learned.published else "no design"
+    earlier_ids = ", ".join(agreement_id[:12] for agreement_id in learned_agreement.agreement.learned_from)
+    agreements_text, samples_text = (
+        pluralise(len(learned_agreement.rounds), "agreement"),
+        pluralise(learned.samples, "private sample"),
+    )
     return [
-        f"[bold]Learned from {samples}[/bold] under {under}: {made}, epsilon = {learned.design.epsilon:g}.",
-        *notes_as_text_blocks(found.doubts),
+        f"[bold]Learned from {samples_text}[/bold] under {agreements_text}: {kind}, epsilon = {learned.design.epsilon:g}.",
+        *notes_as_text_blocks(learned_agreement.doubts),
         f"Why: {safe_text(learned.reason)} (expected gain {learned.gain:.0%}). The gain assumes a model of the clients: "
         f"spread around a mean, in clusters, or with one value each. Private samples cannot confirm the model.",
-        f"[bold red]Note[/bold red]: serve other clients. A client with a sample under {earlier} would "
+        f"[bold red]Note[/bold red]: serve other clients. A client with a sample under {earlier_ids} would "
         f"spend a second budget. The agreement names these in its purpose; `discreet collect --follows` takes no "
         f"client twice.",
         shares,
@@ -496,23 +522,25 @@ def _learned_design_text_blocks(found: LearnedAgreement) -> list[Any]:
     ]
 
 
-def _learned_design_json_record(found: LearnedAgreement) -> dict[str, Any]:
+def _learned_design_json_record(learned_agreement: LearnedAgreement) -> dict[str, Any]:
     """The learned design as a JSON object."""
-    learned = found.learned
+    learned = learned_agreement.learned
     return {
-        "agreement": found.agreement.id,
-        "mechanism": found.agreement.mechanism,
+        "agreement": learned_agreement.agreement.id,
+        "mechanism": learned_agreement.agreement.mechanism,
         "epsilon": learned.design.epsilon,
         "divergence": learned.design.divergence.name,
         "keep": learned.design.keep,
         "published": learned.published,
-        "identifiable": found.determines_average_client,
+        "identifiable": learned_agreement.determines_average_client,
         "better_under": learned.better,
         "confidence": learned.confidence,
         "expected_gain": json_number_or_null(learned.gain),
         "reason": learned.reason,
         "samples": learned.samples,
-        "learned_from": [{"agreement": agreed.id, "samples": samples} for agreed, samples in found.rounds],
+        "learned_from": [
+            {"agreement": agreement.id, "samples": samples} for agreement, samples in learned_agreement.rounds
+        ],
         "concentration": learned.concentration,
         "kinds": learned.kinds,
         "expected_gain_by_kind": learned.gain_by_kind,
@@ -523,8 +551,9 @@ def _learned_design_json_record(found: LearnedAgreement) -> dict[str, Any]:
             "rejected": list(learned.held_out.rejected),
         },
         "mean": [
-            {"outcome": name, "share": float(share)} for name, share in zip(found.names, learned.mean, strict=True)
+            {"outcome": name, "share": float(share)}
+            for name, share in zip(learned_agreement.names, learned.mean, strict=True)
         ],
         "worst": json_number_or_null(float(learned.sampler.risk(learned.design.divergence))),
-        "notes": list(found.doubts),
+        "notes": list(learned_agreement.doubts),
     }

@@ -15,6 +15,7 @@ import typer
 
 from discreet._base.files import error_reason, read_lines, refuse_file_open_to_others
 from discreet._base.showing import pluralise
+from discreet.agreement import Agreement
 from discreet.cli._options import (
     AgreedDomainFile,
     AllowLarge,
@@ -48,11 +49,11 @@ from discreet.ledger import (
     Budget,
     Ledger,
     PopulationLedger,
+    costs_by_client,
     new_ledger_message,
     population_ledger_exists,
     read_budget_and_runs,
     refuse_budget_below_one_sample,
-    costs_by_client,
 )
 from discreet.privacy.tradeoff import LARGE_EPSILON
 from discreet.release import Secret, read_secret, write_secret
@@ -65,7 +66,7 @@ if TYPE_CHECKING:
 
 
 def open_or_create_population_ledger(
-    folder: Path | None, budget: float | None, secret: Secret | None, *, epsilon: float = 0.0, quiet: bool
+    folder: Path | None, budget: float | None, secret: Secret | None, *, epsilon: float, quiet: bool
 ) -> PopulationLedger | None:
     """The ledger stated by options; created if it is missing and its budget is given, which pays for one sample at epsilon at least."""
     if folder is None:
@@ -78,33 +79,33 @@ def open_or_create_population_ledger(
             "--ledger needs --secret FILE, under which it knows its clients; make one with: discreet secret FILE"
         )
     if budget is None or population_ledger_exists(folder):
-        found = PopulationLedger(folder, secret)
-        if budget is not None and budget != found.budget.epsilon:
+        existing_ledger = PopulationLedger(folder, secret)
+        if budget is not None and budget != existing_ledger.budget.epsilon:
             raise DiscreetError(
-                f"--budget {budget:g} is not the {found.budget} of ledger {folder}, which keeps it; leave it out"
+                f"--budget {budget:g} is not the {existing_ledger.budget} of ledger {folder}, which keeps it; leave it out"
             )
-        return found
+        return existing_ledger
     refuse_budget_below_one_sample(budget, epsilon, folder)
-    empty = folder.exists()
-    made = PopulationLedger.create(folder, budget=budget, secret=secret)
+    empty_folder = folder.exists()
+    new_ledger = PopulationLedger.create(folder, budget=budget, secret=secret)
     if not quiet:
-        _tell_on_stderr(new_ledger_message(made, empty_folder=empty))
-    return made
+        _print_on_stderr(new_ledger_message(new_ledger, empty_folder=empty_folder))
+    return new_ledger
 
 
-def _tell_on_stderr(sentence: str) -> None:
+def _print_on_stderr(sentence: str) -> None:
     typer.echo(spell_out_invisible(sentence), err=True)
 
 
 def _show_population_ledger(folder: Path, *, json: bool) -> None:
     """Print the charges of each round, and the largest spending of a client."""
     budget, runs = read_budget_and_runs(folder)
-    spent = costs_by_client(folder, runs)
-    most = float(spent.max()) if spent.size else 0.0
+    spending = costs_by_client(folder, runs)
+    largest = float(spending.max()) if spending.size else 0.0
     record = {
         "budget": {"epsilon": budget.epsilon},
-        "clients": int(spent.size),
-        "spent": {"most": most, "mean": float(spent.mean()) if spent.size else 0.0},
+        "clients": int(spending.size),
+        "spent": {"most": largest, "mean": float(spending.mean()) if spending.size else 0.0},
         "runs": [
             {
                 "agreement": run.round.agreement, "column": run.round.question.value, "round": run.round.number,
@@ -113,15 +114,19 @@ def _show_population_ledger(folder: Path, *, json: bool) -> None:
             for run in runs
         ],
     }  # fmt: skip
-    made = empty_table("run", "time", "agreement", "column", "round", "epsilon", "clients", texts=4)
-    for place, run in enumerate(runs, start=1):
-        asked = run.round
-        made.add_row(
-            str(place), run.time, asked.agreement[:12], safe_text(asked.question.value, most=40), str(asked.number),
-            f"{asked.epsilon:g}", f"{run.clients:,}",
+    table = empty_table("run", "time", "agreement", "column", "round", "epsilon", "clients", texts=4)
+    for number, run in enumerate(runs, start=1):
+        run_round = run.round
+        table.add_row(
+            str(number), run.time, run_round.agreement[:12], safe_text(run_round.question.value, most=40), str(run_round.number),
+            f"{run_round.epsilon:g}", f"{run.clients:,}",
         )  # fmt: skip
-    spend = f"{spent.size:,} clients have spent {format_number(most)} at most" if runs else "Nothing is spent so far"
-    print_json_or_text(record, *([made] if runs else []), f"Budget {budget} for each client. {spend}.", json=json)
+    spending_text = (
+        f"{spending.size:,} clients have spent {format_number(largest)} at most" if runs else "Nothing is spent so far"
+    )
+    print_json_or_text(
+        record, *([table] if runs else []), f"Budget {budget} for each client. {spending_text}.", json=json
+    )
 
 
 ledger = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -137,9 +142,9 @@ def create_ledger(
 ) -> None:
     """Make a new ledger: the budget of one client, in one file."""
     refuse_large_epsilon(epsilon, allowed=allow_large_epsilon)
-    made = Ledger.create(file, Budget(epsilon=epsilon, delta=delta))
-    record = {"file": str(file), "budget": {"epsilon": made.budget.epsilon, "delta": made.budget.delta}}
-    print_json_or_text(record, f"{safe_text(file)}: {made.budget}", json=json)
+    new_ledger = Ledger.create(file, Budget(epsilon=epsilon, delta=delta))
+    record = {"file": str(file), "budget": {"epsilon": new_ledger.budget.epsilon, "delta": new_ledger.budget.delta}}
+    print_json_or_text(record, f"{safe_text(file)}: {new_ledger.budget}", json=json)
 
 
 @ledger.command("show", short_help="Show what was charged and what is left.")
@@ -151,23 +156,27 @@ def show_ledger(
     if file.is_dir():
         _show_population_ledger(file, json=json)
         return
-    found = Ledger(file)
-    entries, spent = found.entries(), found.spent()
-    left = found.budget.left(spent)
+    client_ledger = Ledger(file)
+    entries, spending = client_ledger.entries(), client_ledger.spent()
+    remainder = client_ledger.budget.left(spending)
     record = {
-        "budget": {"epsilon": found.budget.epsilon, "delta": found.budget.delta},
-        "spent": {"epsilon": spent.epsilon, "basic": float(spent.basic)},
-        "left": left,
+        "budget": {"epsilon": client_ledger.budget.epsilon, "delta": client_ledger.budget.delta},
+        "spent": {"epsilon": spending.epsilon, "basic": float(spending.basic)},
+        "left": remainder,
         "charges": [{**vars(entry), "to": entry.to and entry.to.document} for entry in entries],
     }
-    made = empty_table("charge", "time", "agreement", "for", "round", "epsilon", texts=4)
+    table = empty_table("charge", "time", "agreement", "for", "round", "epsilon", texts=4)
     for entry in entries:
-        given = "" if entry.to is None else safe_text(entry.to.address, most=40)
-        made.add_row(str(entry.number), entry.time, entry.agreement[:12], given, str(entry.round), f"{entry.epsilon:g}")
-    summary = f"Budget {found.budget}. Spent {format_number(spent.epsilon)}, left {format_number(left)}."
-    if spent.epsilon < float(spent.basic):
-        summary += f"\n(The epsilons add up to {format_number(float(spent.basic))}.)"
-    print_json_or_text(record, *([made] if entries else []), summary, json=json)
+        recipient = "" if entry.to is None else safe_text(entry.to.address, most=40)
+        table.add_row(
+            str(entry.number), entry.time, entry.agreement[:12], recipient, str(entry.round), f"{entry.epsilon:g}"
+        )
+    summary = (
+        f"Budget {client_ledger.budget}. Spent {format_number(spending.epsilon)}, left {format_number(remainder)}."
+    )
+    if spending.epsilon < float(spending.basic):
+        summary += f"\n(The epsilons add up to {format_number(float(spending.basic))}.)"
+    print_json_or_text(record, *([table] if entries else []), summary, json=json)
 
 
 def make_secret_file(
@@ -260,67 +269,75 @@ def send_samples_of_table(
 
     Raw records never leave this machine. Names of clients are derived from the secret: nobody without it can link them to clients.
     """
-    from discreet.client import parse_address, send_table  # loaded for `send` alone
+    from discreet.client import parse_address, pinned_agreement_or_id, send_table  # loaded for `send` alone
     from discreet.tables import open_source  # polars
 
     disable_core_dumps()
-    trusted = _tls_context(ca_file)
+    tls = _tls_context(ca_file)
     try:
-        parse_address(to, plain_http=plain_http, tls=trusted)
+        parse_address(to, plain_http=plain_http, tls=tls)
     except DiscreetError as error:
         raise DiscreetError(str(error).replace("url", "--to", 1)) from None
-    held = read_secret(secret)
+    release_secret = read_secret(secret)
     token = None if gateway_token_file is None else _read_gateway_token(gateway_token_file)
-    labels = domain_from_options(domain, None, None, None)
-    books = None if ledger is None else open_or_create_population_ledger(ledger, budget, held, quiet=quiet or json)
+    labels = domain_from_options(domain)
+    pinned = pinned_agreement_or_id(agreement)
+    least_epsilon = pinned.epsilon if isinstance(pinned, Agreement) else 0.0
+    population_ledger = (
+        None
+        if ledger is None
+        else open_or_create_population_ledger(
+            ledger, budget, release_secret, epsilon=least_epsilon, quiet=quiet or json
+        )
+    )
     try:
         with (
             open_source(source) if source == STANDARD else nullcontext(source) as records,
             using_progress_bars_on_terminal(showing_sending_progress, quiet=quiet) as progress,
         ):
-            sent = send_table(
+            summary = send_table(
                 to,
                 records,
                 client=client,
                 value=value[0] if len(value) == 1 else value,
-                secret=held,
+                secret=release_secret,
                 count=count,
                 weight=weight,
                 domain=labels,
                 other=other,
                 nulls=nulls,
                 round=round_number,
-                agreement=agreement,
+                agreement=pinned,
                 epsilon=epsilon,
-                ledger=books,
-                budget=budget if books is None else None,
+                ledger=population_ledger,
+                budget=budget if population_ledger is None else None,
                 over_budget=over_budget,
                 token=token,
                 key=key,
                 timeout=timeout,
                 patience=patience,
                 plain_http=plain_http,
-                tls=trusted,
+                tls=tls,
                 progress=progress,
-                notify=None if quiet else _tell_on_stderr,
+                notify=None if quiet else _print_on_stderr,
             )
-    except KeyboardInterrupt as stopped:
-        if stopped.args:  # with which round to go on
-            _tell_on_stderr(str(stopped))
+    except KeyboardInterrupt as interruption:
+        if interruption.args:  # with which round to go on
+            _print_on_stderr(str(interruption))
         raise
     if json:
-        print_json({**asdict(sent), "samples": sent.samples})
+        print_json({**asdict(summary), "samples": summary.samples})
     elif not quiet:
-        typer.echo("\n".join(map(spell_out_invisible, _sending_summary_lines(sent, to))), err=True)
+        typer.echo("\n".join(map(spell_out_invisible, _sending_summary_lines(summary, to))), err=True)
 
 
-def _sending_summary_lines(sent: "Sent", to: str) -> list[str]:
+def _sending_summary_lines(summary: "Sent", url: str) -> list[str]:
     lines = [
-        f"{pluralise(sent.samples, 'sample')} sent to {to}",
-        f"{sent.counted:,} counted, {sent.again:,} were there already, {sent.refused:,} refused",
-        f"agreement {sent.agreement}, round {sent.round}",
+        f"{pluralise(summary.samples, 'sample')} sent to {url}",
+        f"{summary.counted:,} counted, {summary.again:,} were there already, {summary.refused:,} refused",
+        f"agreement {summary.agreement}, round {summary.round}",
     ]
-    if sent.refused:
+    if summary.refused:
         lines.append("refused: clients with another sample in this round already; nothing was changed for them")
     return lines
 

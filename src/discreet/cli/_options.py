@@ -220,11 +220,11 @@ class EstimateOptions:
             check_count("top", self.top)
         self.refuse_unusable_picture_path({"samples": self.source, "agreement": self.agreement, **others})
 
-    def refuse_unusable_picture_path(self, read: Mapping[str, str | Path | None]) -> None:
+    def refuse_unusable_picture_path(self, inputs: Mapping[str, str | Path | None]) -> None:
         """Raise an error for a picture that cannot be written, or would replace one of the files to read."""
         if self.plot is not None:
             refuse_wrong_picture_ending(self.plot)
-            refuse_same_file(self.plot, read, what="picture")
+            refuse_same_file(self.plot, inputs, what="picture")
 
     def save_picture(self, draw: Callable[[Any], Any]) -> None:
         """Draw with the functions of `discreet.plots`, where a picture was asked for."""
@@ -235,8 +235,8 @@ class EstimateOptions:
 
     def print_estimate(self, record: dict[str, Any], blocks: list[Any]) -> None:
         """Print the record as JSON or the blocks, as it was asked."""
-        written = [] if self.plot is None else [f"Written: {safe_text(self.plot)}"]
-        print_json_or_text(record, *blocks, *written, json=self.json)
+        pictures = [] if self.plot is None else [f"Written: {safe_text(self.plot)}"]
+        print_json_or_text(record, *blocks, *pictures, json=self.json)
 
 
 LINEAR_BY_DEFAULT = "linear was taken, to estimate the population; for samples as close as can be to their own clients say --for clients"
@@ -247,14 +247,14 @@ def required_domain_from_options(
     file: Path | None, size: int | None, bounds: tuple[float, float] | None, cells: int | None, *, instead: str = ""
 ) -> Domain:
     """The domain stated by options; `instead` names alternatives in the error."""
-    given = domain_from_options(file, size, bounds, cells)
-    if given is None:
+    domain = domain_from_options(file, size, bounds, cells)
+    if domain is None:
         raise DiscreetError(_ONCE + instead)
-    return given
+    return domain
 
 
 def domain_from_options(
-    file: Path | None, size: int | None, bounds: tuple[float, float] | None, cells: int | None
+    file: Path | None, size: int | None = None, bounds: tuple[float, float] | None = None, cells: int | None = None
 ) -> Domain | None:
     """The domain stated by options, or None."""
     if [file is not None, size is not None, bounds is not None].count(True) > 1:
@@ -271,12 +271,15 @@ def domain_from_options(
 
 
 def family_from_options(domain: int | Domain, lower: float | None, upper: float | None) -> Simplex | Band:
-    """Every distribution on a domain, or those within --lower and --upper times the uniform one."""
-    whole = Simplex(domain)
-    if lower is None and upper is None:
-        return whole
-    least, most = (0.0 if lower is None else lower), (float(whole.size) if upper is None else upper)
-    return Band(np.ones(whole.size), lower=least, upper=most, domain=whole.domain)
+    """Every distribution on a domain, or those within --lower (0, if left out) and --upper times the uniform one."""
+    return Simplex(domain) if not lower and upper is None else band_from_options(domain, lower, upper)
+
+
+def band_from_options(domain: int | Domain, lower: float | None, upper: float | None) -> Band:
+    """The distributions within --lower (0, if left out) and --upper times the uniform one; every distribution without --upper."""
+    simplex = Simplex(domain)
+    upper_bound = float(simplex.size) if upper is None else upper
+    return Band(np.ones(simplex.size), lower=lower or 0.0, upper=upper_bound, domain=simplex.domain)
 
 
 def _read_labels_file(path: Path) -> Labels[str]:
@@ -298,23 +301,25 @@ def prompt_for_missing_goal(goal: str | None, mechanism: str | None, *, may_ask:
     """The goal of the samples, asked on a terminal if no option states it; None elsewhere."""
     if goal is not None or mechanism is not None or not (may_ask and sys.stdin.isatty() and sys.stderr.isatty()):
         return goal
-    whole = " or ".join(SERVED)
+    choices = " or ".join(SERVED)
     try:
-        question = f"Estimate a population, or serve each client? ({whole})"
-        said: str = typer.prompt(question, default="population", err=True)
+        question = f"Estimate a population, or serve each client? ({choices})"
+        answer: str = typer.prompt(question, default="population", err=True)
     except typer.Abort:  # Ctrl-C or Ctrl-D
         raise DiscreetError(
             "the question was not answered, and nothing was done; say --for population or --for clients"
         ) from None
-    return next((name for name in SERVED if said and name.startswith(said.strip().lower())), said)
+    return next((name for name in SERVED if answer and name.startswith(answer.strip().lower())), answer)
 
 
 def choose_mechanism_and_note(
     goal: str | None, mechanism: str | None, *, may_ask: bool = True
 ) -> tuple[str, str | None]:
     """The mechanism, and a note if no option chose it."""
-    whom = prompt_for_missing_goal(goal, mechanism, may_ask=may_ask)
-    return mechanism_for(whom, mechanism), LINEAR_BY_DEFAULT if whom is None and mechanism is None else None
+    chosen_goal = prompt_for_missing_goal(goal, mechanism, may_ask=may_ask)
+    return mechanism_for(
+        chosen_goal, mechanism
+    ), LINEAR_BY_DEFAULT if chosen_goal is None and mechanism is None else None
 
 
 def refuse_large_epsilon(epsilon: float | None, *, allowed: bool) -> None:
@@ -371,11 +376,11 @@ def mechanism_text(name: str, *, any_client: bool) -> str:
 
 def budget_spending_text(agreement: Agreement) -> str:
     """The budget of each sample of a client, and of all of them together."""
-    each = privacy_promise_text(agreement.promise, agreement.epsilon)
+    promise = privacy_promise_text(agreement.promise, agreement.epsilon)
     if agreement.rounds == 1:
-        return each
-    what = "samples" if agreement.joint is None else "rounds"
-    return f"{each} for each of {agreement.rounds:,} {what} ({agreement.privacy_of_all_rounds} for all {agreement.rounds:,} together)"
+        return promise
+    noun = "samples" if agreement.joint is None else "rounds"
+    return f"{promise} for each of {agreement.rounds:,} {noun} ({agreement.privacy_of_all_rounds} for all {agreement.rounds:,} together)"
 
 
 SurveyFile = Annotated[
@@ -388,10 +393,19 @@ SurveyFile = Annotated[
 ]
 
 
-def survey_sampler_from_options(path: Path, epsilon: float | None, **options: Any) -> SurveySampler:
+def refuse_options_beside_survey(**options: Any) -> None:
+    """Raise an error for options that have no meaning with a survey."""
+    flags = {f"--{name.replace('_', '-')}": value for name, value in options.items()}
+    refuse_given_options(flags, "has no meaning with a survey; leave it out")
+
+
+def survey_sampler_from_options(path: Path, epsilon: float | None, goal: str | None, **options: Any) -> SurveySampler:
     """The survey in a file at an epsilon; options that have no meaning beside it are refused."""
-    named = {f"--{name.replace('_', '-')}": value for name, value in options.items()}
-    refuse_given_options(named, "has no meaning with --survey; leave it out")
+    refuse_options_beside_survey(**options)
+    if goal not in (None, "population"):
+        raise DiscreetError(
+            f"--for {goal} has no meaning with a survey, whose reports serve the population; leave it out"
+        )
     if epsilon is None:
         raise DiscreetError("--epsilon is missing: the budget of the one report that each client sends")
     return SurveySampler(Survey.read(path), epsilon=epsilon)
@@ -404,9 +418,9 @@ def round_schedule_lines(agreement: Agreement, number: int | None = None) -> Ite
         return
     first, last = (1, agreement.rounds) if number is None else (number, number)
     dates = f"{schedule.first_day(first)} to {schedule.last_day(last)}"
-    what = f"a round every {schedule.every}, from {dates}" if number is None else f"round {number:,} is {dates}"
-    most = agreement.rounds_in_a_year
-    yield f"{what}; at most {most:,} in a calendar year: {agreement.in_a_year} for a year"
+    rounds_text = f"a round every {schedule.every}, from {dates}" if number is None else f"round {number:,} is {dates}"
+    yearly_rounds = agreement.rounds_in_a_year
+    yield f"{rounds_text}; at most {yearly_rounds:,} in a calendar year: {agreement.in_a_year} for a year"
 
 
 def using_progress_bars_on_terminal(
@@ -422,5 +436,5 @@ def disable_core_dumps() -> None:
         resource = import_module("resource")
     except ImportError:
         return
-    most = resource.getrlimit(resource.RLIMIT_CORE)[1]
-    resource.setrlimit(resource.RLIMIT_CORE, (0, most))
+    hard_limit = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    resource.setrlimit(resource.RLIMIT_CORE, (0, hard_limit))

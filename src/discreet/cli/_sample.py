@@ -7,6 +7,7 @@ keeps its prompt private.
 import re
 import sys
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -186,23 +187,25 @@ def release_samples_of_table(
     First choose the goal: estimate the population from the samples, or make each like its own client (--for).
     """
     disable_core_dumps()
-    held = None if secret is None else read_secret(secret, state=state)
-    stated = domain, domain_size, bounds, cells
-    agreed = None if agreement is None else Agreement.read(agreement)
-    surveyed = survey is not None or (agreed is not None and agreed.survey is not None)
-    if survey is not None and agreed is not None:
+    if secret is None:
+        refuse_given_options({"--state": state}, "notes the rounds released under --secret FILE; give that too")
+    release_secret = None if secret is None else read_secret(secret, state=state)
+    domain_options = domain, domain_size, bounds, cells
+    terms = None if agreement is None else Agreement.read(agreement)
+    has_survey = survey is not None or (terms is not None and terms.survey is not None)
+    if survey is not None and terms is not None:
         raise DiscreetError("--survey makes an agreement, and --agreement is one; give one of them")
-    if value is None and not surveyed:
+    if value is None and not has_survey:
         raise DiscreetError("--value is missing: the column of values (a --survey states its own columns)")
     instead = " (or --survey FILE, or --agreement FILE)"
-    given = (
-        domain_from_options(*stated)
-        if agreement or surveyed
-        else required_domain_from_options(*stated, instead=instead)
+    public_domain = (
+        domain_from_options(*domain_options)
+        if agreement or has_survey
+        else required_domain_from_options(*domain_options, instead=instead)
     )
-    taken = None
-    if agreement is None and not surveyed:
-        mechanism, taken = choose_mechanism_and_note(
+    note = None
+    if agreement is None and not has_survey:
+        mechanism, note = choose_mechanism_and_note(
             goal, mechanism, may_ask=not (quiet or dry_run or json) and source != STANDARD
         )
     columns: dict[str, Any] = {} if value is None else {"value": value}
@@ -210,7 +213,7 @@ def release_samples_of_table(
         client=client,
         **columns,
         survey=None if survey is None else Survey.read(survey),
-        domain=given,
+        domain=public_domain,
         epsilon=epsilon,
         other=other,
         count=count,
@@ -222,8 +225,8 @@ def release_samples_of_table(
         rounds=rounds,
         round=int(round_number) if re.fullmatch("[0-9]{1,18}", round_number) else round_number,
         purpose=purpose,
-        secret=held,
-        agreement=agreed,
+        secret=release_secret,
+        agreement=terms,
         show_values=show_values,
     )
     refuse_large_epsilon(request.epsilon, allowed=allow_large_epsilon)
@@ -238,13 +241,20 @@ def release_samples_of_table(
         raise DiscreetError("standard output is a terminal, and Arrow is no text; name a file, or say --format csv")
     if json and output == STANDARD:
         raise DiscreetError("--json goes to standard output, and so does --output -; name a file")
+    over_budget_or_none = None if over_budget == "refuse" else over_budget
     match engine:
         case "local":
-            books = None
+            population_ledger = None
+            if ledger is None:
+                refuse_given_options(
+                    {"--over-budget": over_budget_or_none}, "is about the budgets in a --ledger; give that too"
+                )
             if (ledger, budget) != (None, None):
                 from discreet.cli._gateway import open_or_create_population_ledger  # loaded for a ledger alone
 
-                books = open_or_create_population_ledger(ledger, budget, held, epsilon=request.epsilon, quiet=quiet)
+                population_ledger = open_or_create_population_ledger(
+                    ledger, budget, release_secret, epsilon=request.epsilon, quiet=quiet
+                )
             with using_progress_bars_on_terminal(showing_release_progress, quiet=quiet) as progress:
                 summary = sample_file(
                     source,
@@ -256,7 +266,7 @@ def release_samples_of_table(
                     folder=scratch,
                     output_format=output_format,
                     agreement_file=write_agreement,
-                    ledger=books,
+                    ledger=population_ledger,
                     over_budget=over_budget,
                     replace=force,
                     keep={
@@ -271,13 +281,17 @@ def release_samples_of_table(
         case "spark":
             from discreet.tables.spark import sample_files  # needs Spark
 
-            local = {"--scratch": scratch, "--memory": memory}
-            refuse_given_options(local, "is for the local engine; Spark has settings of its own for that")
-            if ledger is not None:
-                raise DiscreetError(
-                    "--ledger is for the local engine. Spark cannot look up a table and append to it in one step, so an "
-                    "interrupted job could spend twice. Run it locally; files may be larger than memory"
-                )
+            settings_options = {"--scratch": scratch, "--memory": memory}
+            refuse_given_options(settings_options, "is for the local engine; Spark has settings of its own for that")
+            refuse_given_options(
+                {"--force": force or None},
+                "is for the local engine. Spark writes a new folder; remove an old one first",
+            )
+            refuse_given_options(
+                {"--ledger": ledger, "--budget": budget, "--over-budget": over_budget_or_none},
+                "is for the local engine. Spark cannot look up a table and append to it in one step, so an interrupted job could spend "
+                "twice. Run it locally; files may be larger than memory",
+            )
             summary = sample_files(
                 source,
                 output,
@@ -292,35 +306,38 @@ def release_samples_of_table(
     if json:
         print_json({"output": output, "round": request.round, **summary.record})
     elif not quiet:
-        told = [*_release_summary_lines(summary, request, output, ledger), *([] if taken is None else [taken])]
+        lines = [*_release_summary_lines(summary, request, output, ledger), *([] if note is None else [note])]
         if (output_format == "csv" or output.lower().endswith(".csv")) and (agreement, write_agreement) == (None, None):
-            told.append(
+            lines.append(
                 "CSV does not carry the agreement: for discreet estimate, `discreet agree` writes it from the same terms"
             )
-        typer.echo("\n".join(map(spell_out_invisible, told)), err=True)
+        typer.echo("\n".join(map(spell_out_invisible, lines)), err=True)
 
 
 def _parse_memory_size(size: str | None) -> int | None:
     if size is None:
         return None
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", size.strip(), re.IGNORECASE)
-    if not found:
+    parts = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", size.strip(), re.IGNORECASE)
+    if not parts:
         raise DiscreetError(f"--memory {size} is not a size such as 500M or 2G")
-    return int(float(found[1]) * _UNITS[found[2].upper()])
+    return int(Decimal(parts[1]) * _UNITS[parts[2].upper()])
 
 
 def _release_summary_lines(summary: Summary, request: Request, output: str, ledger: Path | None) -> Iterator[str]:
     """The guarantee, and the numbers of rows and samples that were read, left out and written."""
     agreement = summary.agreement
-    what, where = agreement.release_kind, "standard output" if output == "-" else output
+    noun, target = agreement.release_kind, "standard output" if output == "-" else output
     if agreement.joint is None:
-        yield f"{pluralise(summary.clients, what)} to {where}, {agreement.promise} each"
+        yield f"{pluralise(summary.clients, noun)} to {target}, {agreement.promise} each"
     else:
-        what, many = "draw", agreement.joint.samples
-        yield f"{pluralise(summary.clients, what)} of {many} samples to {where}, {agreement.promise} for all {many} of a client together"
+        noun, samples = "draw", agreement.joint.samples
+        yield (
+            f"{pluralise(summary.clients, noun)} of {samples} samples to {target}, {agreement.promise} for all {samples} of a client "
+            "together"
+        )
     if agreement.learned_from:
-        spoken = ", ".join(one[:12] for one in agreement.learned_from)
-        yield f"learned from samples under {spoken}: a client with a sample there has now spent a second budget"
+        ids = ", ".join(agreement_id[:12] for agreement_id in agreement.learned_from)
+        yield f"learned from samples under {ids}: a client with a sample there has now spent a second budget"
     if agreement.rounds > 1:
         yield f"round {request.round} of {agreement.rounds:,}: {agreement.privacy_of_all_rounds} for all {agreement.rounds:,} together"
         yield from round_schedule_lines(agreement, request.round)
@@ -336,7 +353,7 @@ def _release_summary_lines(summary: Summary, request: Request, output: str, ledg
     if summary.nameless:
         yield f"{pluralise(summary.nameless, 'row')} without a client left out"
     if summary.nulls:
-        left_out = f"left out: a client without other values has no {what}, which reveals it unless --clients lists it"
+        left_out = f"left out: a client without other values has no {noun}, which reveals it unless --clients lists it"
         yield f"{pluralise(summary.nulls, 'null value')} " + (
             left_out if request.coding.nulls == "drop" else "taken as other"
         )
@@ -347,54 +364,54 @@ def _release_summary_lines(summary: Summary, request: Request, output: str, ledg
     if summary.over_budget:
         yield f"{pluralise(summary.over_budget, 'client')} left out: they cannot pay epsilon = {agreement.epsilon:g} any more"
     if summary.without_records:
-        released = "reported as" if what == "report" else "drew from"
-        yield f"{pluralise(summary.without_records, 'listed client')} without records {released} the reference"
+        verb = "reported as" if noun == "report" else "drew from"
+        yield f"{pluralise(summary.without_records, 'listed client')} without records {verb} the reference"
     if summary.spilled_bytes:
         yield f"{summary.spilled_bytes / 1e6:,.0f} MB went through the disk"
     yield f"agreement {agreement.id}"
     if ledger is not None:
-        yield f"{summary.known:,} {what}s were in ledger {ledger} already, {summary.clients - summary.known:,} were charged to it"
-        yield f"asking for this round again gives the same {what}s, whatever the data, and spends nothing more"
+        yield f"{summary.known:,} {noun}s were in ledger {ledger} already, {summary.clients - summary.known:,} were charged to it"
+        yield f"asking for this round again gives the same {noun}s, whatever the data, and spends nothing more"
     elif request.secret is None:
         yield "no secret was given: running this again is a new release and spends epsilon again (see discreet secret)"
     else:
-        yield f"with the same secret and data, this round gives the same {what}s again and spends nothing more; new data are a new round"
+        yield f"with the same secret and data, this round gives the same {noun}s again and spends nothing more; new data are a new round"
 
 
 def _print_values_outside_domain(source: str, request: Request, scratch: Path | None, *, json: bool) -> None:
     """Print every value outside the domain with its number of rows on standard output, and a note that the list is private."""
     with open_source(source, scratch) as records:
-        found = count_values_outside_domain(records, request)
+        dry_run = count_values_outside_domain(records, request)
     typer.echo(
         "PRIVATE: what is listed are clients' own values. Keep it out of logs, and do not make a domain of it.",
         err=True,
     )
     if json:
-        outside = [{"value": value, "rows": rows} for value, rows in found.outside.items()]
+        outside = [{"value": value, "rows": rows} for value, rows in dry_run.outside.items()]
         counts = {
-            "rows": found.rows, "nameless": found.nameless, "nulls": found.nulls, "not_numbers": found.not_numbers,
-            "names_in_several_forms": found.names_in_several_forms,
+            "rows": dry_run.rows, "nameless": dry_run.nameless, "nulls": dry_run.nulls, "not_numbers": dry_run.not_numbers,
+            "names_in_several_forms": dry_run.names_in_several_forms,
         }  # fmt: skip
         print_json({**counts, "outside": outside})
         return
-    for value, rows in found.outside.items():
+    for value, rows in dry_run.outside.items():
         typer.echo(f"{rows}\t{spell_out_invisible(str(value))}")
-    many = sum(found.outside.values())
+    outside_rows = sum(dry_run.outside.values())
     typer.echo(
-        f"dry run, nothing is released: {pluralise(found.rows, 'row')}, {many:,} of them with "
-        f"{pluralise(len(found.outside), 'different value')} outside the domain, {found.nulls:,} without a value, "
-        f"{found.not_numbers:,} NaN, {found.nameless:,} without a client"
+        f"dry run, nothing is released: {pluralise(dry_run.rows, 'row')}, {outside_rows:,} of them with "
+        f"{pluralise(len(dry_run.outside), 'different value')} outside the domain, {dry_run.nulls:,} without a value, "
+        f"{dry_run.not_numbers:,} NaN, {dry_run.nameless:,} without a client"
         + (
             " (no record of nobody is released: filter those rows out, or say --null-clients drop)"
-            if found.nameless
+            if dry_run.nameless
             else ""
         ),
         err=True,
     )
-    if found.names_in_several_forms:
+    if dry_run.names_in_several_forms:
         typer.echo(
-            f"{found.names_in_several_forms:,} names of clients differ from another only in case, in spaces, or as '1' and '1.0' do: each is "
-            "a client with a sample and a budget. If they are one person, give the names one form first",
+            f"{dry_run.names_in_several_forms:,} names of clients differ from another only in case, in spaces, or as '1' and '1.0' do: "
+            "each is a client with a sample and a budget. If they are one person, give the names one form first",
             err=True,
         )
 
@@ -438,28 +455,33 @@ def generate_private_text(
 
     refuse_large_epsilon(epsilon, allowed=allow_large_epsilon)
     if examples is not None:
-        chosen = {"--upper": upper, "--reference-temperature": reference_temperature}
-        refuse_given_options(chosen, "and --examples, which chooses it, exclude each other; give one of the two")
-    opening = _read_prompt_file(public)
-    secret = sys.stdin.read() if private == STANDARD else _read_prompt_file(Path(private))
+        options = {"--upper": upper, "--reference-temperature": reference_temperature}
+        refuse_given_options(options, "and --examples, which chooses it, exclude each other; give one of the two")
+    public_prompt = _read_prompt_file(public)
+    private_prompt = sys.stdin.read() if private == STANDARD else _read_prompt_file(Path(private))
     budget = None if total is None else Budget(epsilon=total, delta=delta)
-    book = None if ledger is None else Ledger(ledger)
-    found = transformers.load_model(model, device=device, quiet=True)
+    client_ledger = None if ledger is None else Ledger(ledger)
+    language_model = transformers.load_model(model, device=device, quiet=True)
     if examples is not None:
         lines = [line for line in _read_prompt_file(examples).splitlines() if line.strip()]
         box = transformers.box_for(
-            found.model, found.tokenizer, public=opening, examples=lines, epsilon=epsilon, temperature=temperature
+            language_model.model,
+            language_model.tokenizer,
+            public=public_prompt,
+            examples=lines,
+            epsilon=epsilon,
+            temperature=temperature,
         )
         upper, reference_temperature = box.upper, box.reference_temperature
-    flatter = 1.0 if reference_temperature is None else reference_temperature
+    further_temperature = 1.0 if reference_temperature is None else reference_temperature
     text = transformers.generate(
-        found.model, found.tokenizer, public=opening, private=secret, epsilon=epsilon, tokens=tokens, upper=upper, delta=delta,
-        budget=budget, ledger=book, number=number, temperature=temperature, reference_temperature=flatter, top_k=top_k, top_p=top_p,
-        model_name=found.name, purpose=purpose,
+        language_model.model, language_model.tokenizer, public=public_prompt, private=private_prompt, epsilon=epsilon, tokens=tokens,
+        upper=upper, delta=delta, budget=budget, ledger=client_ledger, number=number, temperature=temperature,
+        reference_temperature=further_temperature, top_k=top_k, top_p=top_p, model_name=language_model.name, purpose=purpose,
     )  # fmt: skip
     assert isinstance(text, transformers.PrivateText)
     record = {
-        "text": text.text, "tokens": list(text.tokens), "upper": upper, "reference_temperature": flatter,
+        "text": text.text, "tokens": list(text.tokens), "upper": upper, "reference_temperature": further_temperature,
         "statement": text.statement.document,
     }  # fmt: skip
     print_json_or_text(record, safe_text(text.text, keep="\n"), safe_text(text.statement, keep="\n"), json=json)

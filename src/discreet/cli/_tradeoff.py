@@ -112,16 +112,20 @@ def print_tradeoff(
     names = [divergences.divergence(name).name for name in divergence or USUAL_DIVERGENCES]
     rows = []
     for budget in _parse_epsilons(epsilon or ()):
-        promised = Approximate(budget, delta=delta) if delta else Pure(budget)
+        privacy = Approximate(budget, delta=delta) if delta else Pure(budget)
         for name in names:
             baseline = MollifierSampler(family, epsilon=budget).risk(name)
-            rows.append(_compute_risk_row(family, promised, budget, name, baseline, bracket=bracket))
-    gaussian = [_compute_risk_row(family, Gaussian(each), each, name, None) for each in nu or () for name in names]
+            rows.append(_compute_risk_row(family, privacy, budget, name, baseline, bracket=bracket))
+    gaussian = [
+        _compute_risk_row(family, Gaussian(budget), budget, name, None) for budget in nu or () for name in names
+    ]
     targets = [] if risk is None else [_compute_smallest_budgets(family, name, risk, delta) for name in names]
     if plot is not None:
         title, budgets = f"Worst-case divergence: {_family_text(family)}", sorted({row.budget for row in rows})
-        distinct = list(dict.fromkeys(names))
-        plots.save(plots.tradeoff(family, epsilon=budgets, divergences=distinct, bracket=bracket, title=title), plot)
+        distinct_names = list(dict.fromkeys(names))
+        plots.save(
+            plots.tradeoff(family, epsilon=budgets, divergences=distinct_names, bracket=bracket, title=title), plot
+        )
     print_json_or_text(
         _tradeoff_json_record(family, rows, targets, gaussian, delta),
         *_tradeoff_text_blocks(family, rows, targets, gaussian, delta),
@@ -132,7 +136,7 @@ def print_tradeoff(
 
 def _parse_epsilons(texts: Sequence[str]) -> list[float]:
     """Every given epsilon, in order: numbers as they are, LOW:HIGH:COUNT as a geometric range."""
-    found: list[float] = []
+    epsilons: list[float] = []
     for text in texts:
         try:
             low, *more = (float(part) for part in text.split(":"))
@@ -140,12 +144,12 @@ def _parse_epsilons(texts: Sequence[str]) -> list[float]:
         except ValueError:
             raise DiscreetError(f"--epsilon {text!r} is neither a number nor LOW:HIGH:COUNT, as in 0.1:5:20") from None
         if not more:
-            found.append(low)
+            epsilons.append(low)
         elif 0.0 < low < high < float("inf") and count >= 2 and count == int(count):
-            found.extend(np.geomspace(low, high, int(count)).tolist())
+            epsilons.extend(np.geomspace(low, high, int(count)).tolist())
         else:
             raise DiscreetError(f"--epsilon {text!r}: a range needs 0 < LOW < HIGH and a whole COUNT of at least 2")
-    return found
+    return epsilons
 
 
 def _compute_risk_row(
@@ -199,25 +203,25 @@ def _tradeoff_text_blocks(
             f"Smallest epsilon that keeps the worst case at most {targets[0].risk:g}:\n{_family_text(family)}.",
             _smallest_budgets_table(targets),
         ]
-    noted = [f"delta = {delta:g}: optimal is (epsilon, delta)-LDP, the mollifier purely epsilon-LDP"] if delta else []
+    notes = [f"delta = {delta:g}: optimal is (epsilon, delta)-LDP, the mollifier purely epsilon-LDP"] if delta else []
     others = "sampler with the same promise" if delta or gaussian else "epsilon-LDP sampler"
-    blocks.append("\n".join(noted + _column_meaning_lines(family, rows, gaussian, others)))
+    blocks.append("\n".join(notes + _column_meaning_lines(family, rows, gaussian, others)))
     return blocks
 
 
 def _risk_table(rows: Sequence[RiskRow], budget: str) -> Table:
     """Worst cases by divergence and budget; of an epsilon, beside the baseline's."""
-    own, compared = _needs_column_of_attained_risk(rows), budget == "epsilon"
-    columns = ["divergence", budget, "optimal", *(["attained"] if own else [])]
-    made = empty_table(*columns, *(["mollifier", "ratio"] if compared else []))
-    for place, row in enumerate(rows):
+    with_attained, with_baseline = _needs_column_of_attained_risk(rows), budget == "epsilon"
+    columns = ["divergence", budget, "optimal", *(["attained"] if with_attained else [])]
+    table = empty_table(*columns, *(["mollifier", "ratio"] if with_baseline else []))
+    for index, row in enumerate(rows):
         cells = [divergence_label(row.divergence), f"{row.budget:.6g}", _risk_text(row.optimal)]
-        cells += [_attained_risk_text(row)] if own else []
+        cells += [_attained_risk_text(row)] if with_attained else []
         if row.mollifier is not None:
             ratio = format_number(row.baseline_ratio, 2) if np.isfinite(row.baseline_ratio) else "-"
             cells += [_risk_text(row.mollifier), ratio]
-        made.add_row(*cells, end_section=place + 1 == len(rows) or rows[place + 1].budget != row.budget)
-    return made
+        table.add_row(*cells, end_section=index + 1 == len(rows) or rows[index + 1].budget != row.budget)
+    return table
 
 
 def _needs_column_of_attained_risk(rows: Sequence[RiskRow]) -> bool:
@@ -230,12 +234,12 @@ def _attained_risk_text(row: RiskRow) -> str:
 
 
 def _smallest_budgets_table(targets: Sequence[BudgetRow]) -> Table:
-    made = empty_table("divergence", "optimal", "mollifier", "difference", "Gaussian nu")
+    table = empty_table("divergence", "optimal", "mollifier", "difference", "Gaussian nu")
     for row in targets:
         budgets = (row.optimal, row.mollifier, row.mollifier - row.optimal)
         nu = format_number(row.nu)
-        made.add_row(divergence_label(row.divergence), *map(format_number, budgets), nu)
-    return made
+        table.add_row(divergence_label(row.divergence), *map(format_number, budgets), nu)
+    return table
 
 
 def _risk_text(risk: Risk) -> str:
@@ -336,10 +340,10 @@ def print_total_privacy_loss(
     rows = [_total_loss_json_row(profile, count, delta) for count in counts]
     shuffled = None if clients is None else shuffled_epsilon(profile, clients=clients, delta=delta)
     record: dict[str, Any] = {"epsilon": epsilon, "alpha": alpha, "delta": delta, "samples": rows}
-    said = []
+    lines = []
     if shuffled is not None:
         record["shuffled"] = {"clients": clients, "epsilon": shuffled}
-        said.append(
+        lines.append(
             f"One sample of each of {clients:,} clients, shuffled: (epsilon, {delta:g})-DP with epsilon at most {format_number(shuffled)}"
         )
     print_json_or_text(
@@ -349,7 +353,7 @@ def print_total_privacy_loss(
         "exact: two clients reach it"
         if profile.attained
         else "exact: for a reference without atoms; else an upper bound",
-        *said,
+        *lines,
         json=json,
     )
 
@@ -357,8 +361,8 @@ def print_total_privacy_loss(
 def _total_loss_json_row(profile: BoxProfile, samples: int, delta: float) -> dict[str, Any]:
     loss = compose([(profile, samples)])
     by_renyi = epsilon_from_renyi(profile, samples=samples, delta=delta) if delta else loss.largest
-    found = {"samples": samples, "basic": loss.largest, "renyi": by_renyi, "composed": loss.epsilon(delta)}
-    return {**found, "attained": loss.attained}
+    row = {"samples": samples, "basic": loss.largest, "renyi": by_renyi, "composed": loss.epsilon(delta)}
+    return {**row, "attained": loss.attained}
 
 
 def _print_budget_split(alpha: float, counts: list[int], total: float, delta: float, json: bool) -> None:
@@ -401,8 +405,8 @@ def serve_explorer_page(
         print_json_or_text(record, f"wrote {safe_text(output)}; open it in a browser", json=json)
         return
     explorer = Explorer(content, port=port)
-    said = f"{explorer.address} (this machine alone; Ctrl-C ends it)"
-    print_json_or_text({"address": explorer.address, "bytes": size}, said, json=json)
+    message = f"{explorer.address} (this machine alone; Ctrl-C ends it)"
+    print_json_or_text({"address": explorer.address, "bytes": size}, message, json=json)
     if browser:
         webbrowser.open(explorer.address)
     with suppress(KeyboardInterrupt):

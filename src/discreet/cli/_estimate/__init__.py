@@ -39,6 +39,7 @@ from discreet.cli._options import (
 from discreet.cli._printing import (
     empty_table,
     notes_as_text_blocks,
+    percent_interval_text,
     percent_text,
     print_json,
     print_json_or_text,
@@ -186,12 +187,12 @@ def print_population_estimate(
     populations can lead to the same samples, and an interval contains all of them.
     """
     source = sources[0]
-    asked = EstimateOptions(
+    options = EstimateOptions(
         source=source, agreement=agreement, domain=domain, statistic=statistic or [], bins=bins, confidence=confidence, top=top, plot=plot,
         sample=sample, json=json, synthetic=synthetic, rows=rows, truth=truth, examples=examples, value=value, client=client, other=other,
         nulls=nulls,
     )  # fmt: skip
-    given = {
+    flags = {
         "--synthetic": synthetic, "--rows": rows, "--truth": truth, "--examples": examples, "--value": value, "--other": other,
         "--nulls": None if nulls == "error" else nulls, "--rounds": rounds, "--liars": liars, "--by": by, "--compare": compare,
         "--client": client, "--clients-table": clients_table, "--null-groups": null_groups, "--statistic": statistic or None, "--bins": bins,
@@ -199,19 +200,19 @@ def print_population_estimate(
     }  # fmt: skip
 
     def refuse_given_options_beside(what: str) -> None:
-        refuse_estimate_options_beside(what, {name: given[name] for name in _NOT_BESIDE[what].split()})
+        refuse_estimate_options_beside(what, {name: flags[name] for name in _NOT_BESIDE[what].split()})
 
     if len(sources) > 1:
         refuse_given_options_beside("several IN")
-        print_estimate_from_stages(asked, sources, numbered=numbered)
+        print_estimate_from_stages(options, sources, numbered=numbered)
         return
     if by is not None:
         refuse_given_options_beside("--by")
-        print_estimate_by_group(asked, by, clients_table, client, null_groups)
+        print_estimate_by_group(options, by, clients_table, client, null_groups)
         return
     if compare is not None:
         refuse_given_options_beside("--compare")
-        print_change_between_files(asked, compare)
+        print_change_between_files(options, compare)
         return
     if numbered:
         raise DiscreetError("--numbered is for several IN, whose clients must not be the same; leave it out")
@@ -219,147 +220,160 @@ def print_population_estimate(
         raise DiscreetError("--clients-table and --null-groups are for groups; say which column with --by COLUMN")
     if top is not None:
         check_count("top", top)
-    _refuse_contradicting_options(asked)
-    _refuse_unusable_output_files(asked)
+    _refuse_contradicting_options(options)
+    _refuse_unusable_output_files(options)
     with open_source(source) as records:
-        agreed = read_agreement_of_samples(records, agreement)
-        if agreed.survey is not None:
+        terms = read_agreement_of_samples(records, agreement)
+        if terms.survey is not None:
             refuse_given_options_beside("a survey")
-            print_survey_estimate(asked, records, agreed)
+            print_survey_estimate(options, records, terms)
             return
-        if agreed.own is not None:
+        if terms.own is not None:
             refuse_given_options_beside("a mechanism of one's own")
-        stated = domain_from_options(domain, None, None, None)
-        tallied: SampleTally | ReportTally
-        if agreed.blocks is None:
-            sampler, tallied = _agreed_sampler_and_sample_counts(records, agreed, stated, sample, rounds)
+        labels = domain_from_options(domain)
+        tally: SampleTally | ReportTally
+        if terms.blocks is None:
+            sampler, tally = _agreed_sampler_and_sample_counts(records, terms, labels, sample, rounds)
             if isinstance(sampler, OwnSampler):
-                most = TOP if top is None else top
-                _print_own_mechanism_estimate(sampler, tallied, agreed, confidence=confidence, top=most, json=json)
+                limit = TOP if top is None else top
+                _print_own_mechanism_estimate(sampler, tally, terms, confidence=confidence, top=limit, json=json)
                 return
         else:
             _refuse_options_for_reports(bins, weighted=synthetic is not None and rows is None)
-            keep, each = statistic is not None or examples is not None, _samples_per_client_from_rounds(rounds, agreed)
-            tallied = tally_reports(records, agreed, stated, column=asked.report_column, keep=keep, rounds=each)
-    if agreed.joint is not None and (examples is not None or (synthetic is not None and rows is None)):
+            keep_reports, samples_per_client = (
+                statistic is not None or examples is not None,
+                _samples_per_client_from_rounds(rounds, terms),
+            )
+            tally = tally_reports(
+                records, terms, labels, column=options.report_column, keep=keep_reports, rounds=samples_per_client
+            )
+    if terms.joint is not None and (examples is not None or (synthetic is not None and rows is None)):
         raise DiscreetError(
-            f"agreement {agreed.id[:12]} is on {agreed.joint.samples} samples of each client drawn together; --examples, and --synthetic "
+            f"agreement {terms.id[:12]} is on {terms.joint.samples} samples of each client drawn together; --examples, and --synthetic "
             "without --rows N, are for one sample of each client: leave them out, or say --rows N"
         )
-    public = None
+    example_laws = None
     if examples is not None and value is not None and client is not None:
-        raw = Coding(tallied.coding.domain, other, nulls)
-        public = client_laws(file_source(examples), raw, value=value, client=client)
-    found: AnyPopulation
-    if isinstance(tallied, ReportTally):
-        kept, counted = tallied.reports, tallied.counts
-        whole = kept is None or (kept.ndim == 1 and public is None)
-        evidence: dict[str, Any] = {"counts": counted} if whole else {"reports": kept}
-        found = reported_population(counted.sampler, examples=public, confidence=confidence, **evidence)
-        statistics = [reported_statistic(found, name, kept) for name in statistic or ()]
+        raw_coding = Coding(tally.coding.domain, other, nulls)
+        example_laws = client_laws(file_source(examples), raw_coding, value=value, client=client)
+    estimate: AnyPopulation
+    if isinstance(tally, ReportTally):
+        reports, counts = tally.reports, tally.counts
+        counts_suffice = reports is None or (reports.ndim == 1 and example_laws is None)
+        evidence: dict[str, Any] = {"counts": counts} if counts_suffice else {"reports": reports}
+        estimate = reported_population(counts.sampler, examples=example_laws, confidence=confidence, **evidence)
+        statistics = [reported_statistic(estimate, name, reports) for name in statistic or ()]
     else:
-        if tallied.rows is None:
-            found = population(sampler, counts=tallied.counts, bins=bins, examples=public, confidence=confidence)
+        if tally.rows is None:
+            estimate = population(sampler, counts=tally.counts, bins=bins, examples=example_laws, confidence=confidence)
         else:
-            found = population(sampler, samples=tallied.rows, rounds=rounds, examples=public, confidence=confidence)
-        statistics = [found.statistic(name) for name in statistic or ()]
-    coding = replace(tallied.coding, domain=found.domain)
-    known = None
+            estimate = population(
+                sampler, samples=tally.rows, rounds=rounds, examples=example_laws, confidence=confidence
+            )
+        statistics = [estimate.statistic(name) for name in statistic or ()]
+    coding = replace(tally.coding, domain=estimate.domain)
+    true_law = None
     if truth is not None and value is not None:
-        raw = replace(coding, other=other, nulls=nulls)
-        known = average_law_of_clients(file_source(truth), raw, value=value, client=client)
-    doubts = notes_on_estimate(found, agreed, named=tallied.named, distinct=tallied.distinct)
-    if synthetic is not None and not found.exact:
+        raw_coding = replace(coding, other=other, nulls=nulls)
+        true_law = average_law_of_clients(file_source(truth), raw_coding, value=value, client=client)
+    doubts = notes_on_estimate(estimate, terms, named=tally.named, distinct=tally.distinct)
+    if synthetic is not None and not estimate.exact:
         doubts.append(
             "the synthetic table is not debiased: these samples do not determine the average client, so it has the shares of the samples; "
             "only samples of the linear mechanism can be debiased"
         )
     lies = None
     if liars is not None:
-        check_count("--liars", liars, least=0, most=found.clients, fix=f"there are {found.clients:,} clients")
-        lies = liars_of(found, liars)
-    said = json_record_of_estimate(found, agreed, doubts, statistics=statistics, truth=known, lies=lies) if json else {}
+        check_count("--liars", liars, least=0, most=estimate.clients, fix=f"there are {estimate.clients:,} clients")
+        lies = liars_of(estimate, liars)
+    record = (
+        json_record_of_estimate(estimate, terms, doubts, statistics=statistics, truth=true_law, lies=lies)
+        if json
+        else {}
+    )
     blocks: list[Any] = []
     if not json:
         blocks = text_blocks_of_estimate(
-            found, agreed, statistics, known, lies, doubts, top, by_client=client is not None
+            estimate, terms, statistics, true_law, lies, doubts, top, by_client=client is not None
         )
     if synthetic is not None and rows is not None:  # first: it is written whole or not at all
-        write_synthetic_rows(found, coding, synthetic, rows)
+        write_synthetic_rows(estimate, coding, synthetic, rows)
     elif synthetic is not None:
-        assert isinstance(found, Population)  # of reports rows alone are written
-        write_weighted_samples(found, file_source(source), coding, synthetic, sample=sample)
+        assert isinstance(estimate, Population)  # of reports rows alone are written
+        write_weighted_samples(estimate, file_source(source), coding, synthetic, sample=sample)
     if plot is not None:
-        _save_population_picture(found, agreed, known, plot, TOP if top is None else top)
+        _save_population_picture(estimate, terms, true_law, plot, TOP if top is None else top)
     if json:
-        print_json(said)
+        print_json(record)
         return
-    written = [str(path) for path in (plot, synthetic) if path is not None]
-    if written:
-        blocks.append("Written: " + safe_text(", ".join(written)))
+    files = [str(path) for path in (plot, synthetic) if path is not None]
+    if files:
+        blocks.append("Written: " + safe_text(", ".join(files)))
     print_text_blocks(*blocks)
 
 
 def _agreed_sampler_and_sample_counts(
-    records: Source, agreed: Agreement, domain: Any, sample: str, rounds: int | None
+    records: Source, agreement: Agreement, domain: Any, sample: str, rounds: int | None
 ) -> tuple[Sampler[AnyFamily] | JointSampler, SampleTally]:
     """The agreed sampler, and the counts of its samples."""
-    if agreed.joint is None:
-        coding, sampler = coding_and_sampler(agreed, domain)
+    if agreement.joint is None:
+        coding, sampler = coding_and_sampler(agreement, domain)
         return sampler, tally_samples(
-            records, agreed, coding, sample=sample, rounds=_samples_per_client_from_rounds(rounds, agreed)
+            records, agreement, coding, sample=sample, rounds=_samples_per_client_from_rounds(rounds, agreement)
         )
     if rounds is not None:
         raise DiscreetError(
-            f"--rounds is for samples that were released one at a time; agreement {agreed.id[:12]} is on {agreed.joint.samples} of each "
-            "client drawn together: leave it out, and estimate one round at a time"
+            f"--rounds is for samples that were released one at a time; agreement {agreement.id[:12]} is on {agreement.joint.samples} "
+            "of each client drawn together: leave it out, and estimate one round at a time"
         )
-    coding, joint = coding_and_joint_sampler(agreed, domain)
-    return joint, tally_joint_samples(records, agreed, coding, samples=agreed.joint.samples, sample=sample)
+    coding, joint = coding_and_joint_sampler(agreement, domain)
+    return joint, tally_joint_samples(records, agreement, coding, samples=agreement.joint.samples, sample=sample)
 
 
 def _print_own_mechanism_estimate(
-    sampler: OwnSampler, tallied: SampleTally, agreed: Agreement, *, confidence: float, top: int, json: bool
+    sampler: OwnSampler, tally: SampleTally, agreement: Agreement, *, confidence: float, top: int, json: bool
 ) -> None:
     """Print shares of the population, or raise the error of a law that tells none."""
-    found = inverted_population(sampler, counts=tallied.counts, confidence=confidence)
-    doubts = notes_on_unverified_records(agreed, named=tallied.named, distinct=tallied.distinct)
+    estimate = inverted_population(sampler, counts=tally.counts, confidence=confidence)
+    doubts = notes_on_unverified_records(agreement, named=tally.named, distinct=tally.distinct)
     print_json_or_text(
-        json_record_of_inverted_estimate(found, agreed, doubts),
-        *_own_mechanism_text_blocks(found, agreed, doubts, top),
+        json_record_of_inverted_estimate(estimate, agreement, doubts),
+        *_own_mechanism_text_blocks(estimate, agreement, doubts, top),
         json=json,
     )
 
 
-def _own_mechanism_text_blocks(found: InvertedPopulation, agreed: Agreement, doubts: list[str], top: int) -> list[Any]:
+def _own_mechanism_text_blocks(
+    estimate: InvertedPopulation, agreement: Agreement, doubts: list[str], top: int
+) -> list[Any]:
     """The report: shares by the inverse of the matrix, largest first."""
-    assert agreed.own is not None
-    own, law, size = agreed.own, found.law, len(found.counts)
-    shown = sorted(range(size), key=lambda place: (-law.estimate[place], place))[:top]
-    percent = f"{confidence_text(found.confidence)} interval"
-    made = empty_table("outcome", "share, %", f"{percent}, all {size:,} at once", "nearest", "samples")
-    for place in shown:
-        made.add_row(
-            safe_text(found.domain.names[place]),
-            percent_text(law.estimate[place]),
-            f"{percent_text(law.all_low[place])} to {percent_text(law.all_high[place])}",
-            percent_text(found.nearest[place]),
-            f"{found.counts[place]:,}",
+    assert agreement.own is not None
+    mechanism, law, size = agreement.own, estimate.law, len(estimate.counts)
+    outcomes = sorted(range(size), key=lambda outcome: (-law.estimate[outcome], outcome))[:top]
+    interval = f"{confidence_text(estimate.confidence)} interval"
+    table = empty_table("outcome", "share, %", f"{interval}, all {size:,} at once", "nearest", "samples")
+    for outcome in outcomes:
+        table.add_row(
+            safe_text(estimate.domain.names[outcome]),
+            percent_text(law.estimate[outcome]),
+            percent_interval_text(law.all_low[outcome], law.all_high[outcome]),
+            percent_text(estimate.nearest[outcome]),
+            f"{estimate.counts[outcome]:,}",
         )
-    named = f"{safe_text(own.name)} of {safe_text(own.package)} {safe_text(own.package_version)}"
+    origin = f"{safe_text(mechanism.name)} of {safe_text(mechanism.package)} {safe_text(mechanism.package_version)}"
     blocks: list[Any] = [
-        f"[bold]{pluralise(found.samples, 'sample')}[/bold], {named} on {safe_text(agreed.family.description, most=300)}, "
-        f"{privacy_promise_text(agreed.promise, agreed.epsilon)} (agreement {agreed.id[:12]}).",
+        f"[bold]{pluralise(estimate.samples, 'sample')}[/bold], {origin} on {safe_text(agreement.family.description, most=300)}, "
+        f"{privacy_promise_text(agreement.promise, agreement.epsilon)} (agreement {agreement.id[:12]}).",
         *notes_as_text_blocks(doubts),
-        made,
+        table,
     ]
-    if size > len(shown):
-        blocks.append(f"{size - len(shown):,} more outcomes: --top, --json.")
+    if size > len(outcomes):
+        blocks.append(f"{size - len(outcomes):,} more outcomes: --top, --json.")
     blocks.append(
         "[bold]Shares[/bold] are unbiased, by the inverse of the mechanism's matrix, and may fall below 0 by chance. [bold]nearest[/bold] is "
         "the nearest distribution, which is biased."
     )
-    blocks.append(f"[bold]Liars[/bold]: one false sample can shift a share by {100 * found.liar_shift:.2g} %.")
+    blocks.append(f"[bold]Liars[/bold]: one false sample can shift a share by {100 * estimate.liar_shift:.2g} %.")
     return blocks
 
 
@@ -373,55 +387,57 @@ def _refuse_options_for_reports(bins: int | None, *, weighted: bool) -> None:
         )
 
 
-def _samples_per_client_from_rounds(rounds: int | None, agreed: Agreement) -> int:
+def _samples_per_client_from_rounds(rounds: int | None, agreement: Agreement) -> int:
     """The number of samples of each client by --rounds; an error if the agreement does not allow it."""
     if rounds is None:
         return 1
-    if isinstance(agreed.family, ContinuousTerms):
+    if isinstance(agreement.family, ContinuousTerms):
         raise DiscreetError(
             "--rounds is for outcomes that can be listed; estimate one round of a continuous family at a time"
         )
-    return check_count("--rounds", rounds, most=agreed.rounds, fix=f"the agreement has {agreed.rounds:,}")
+    return check_count("--rounds", rounds, most=agreement.rounds, fix=f"the agreement has {agreement.rounds:,}")
 
 
-def _refuse_contradicting_options(asked: EstimateOptions) -> None:
+def _refuse_contradicting_options(options: EstimateOptions) -> None:
     """Raise an error for options that contradict each other, before anything is read or written."""
-    raw = asked.truth is not None or asked.examples is not None
-    if asked.rows is not None:
-        if asked.synthetic is None:
+    has_raw_records = options.truth is not None or options.examples is not None
+    if options.rows is not None:
+        if options.synthetic is None:
             raise DiscreetError("--rows says how many rows --synthetic OUT is to have; give both")
-        check_count("rows", asked.rows, most=10**9 - 1)
-    if asked.examples is not None and (asked.value is None or asked.client is None):
+        check_count("rows", options.rows, most=10**9 - 1)
+    if options.examples is not None and (options.value is None or options.client is None):
         raise DiscreetError("--examples FILE needs --client COLUMN and --value COLUMN: who, and what")
-    if raw != (asked.value is not None):
+    if has_raw_records != (options.value is not None):
         raise DiscreetError("--truth FILE and --value COLUMN go together")
-    if (asked.client, asked.other, asked.nulls) != (None, None, "error") and not raw:
+    if (options.client, options.other, options.nulls) != (None, None, "error") and not has_raw_records:
         raise DiscreetError(
             "--client, --other and --nulls are about rows of --truth FILE or --examples FILE; give that too"
         )
 
 
-def _refuse_unusable_output_files(asked: EstimateOptions) -> None:
+def _refuse_unusable_output_files(options: EstimateOptions) -> None:
     """Raise an error for outputs that cannot be written or would replace an input, before anything is written."""
-    source, synthetic = asked.source, asked.synthetic
-    read = {"samples": source, "agreement": asked.agreement, "truth": asked.truth, "examples": asked.examples}
-    asked.refuse_unusable_picture_path({**read, "synthetic table": synthetic})
+    source, synthetic = options.source, options.synthetic
+    inputs = {"samples": source, "agreement": options.agreement, "truth": options.truth, "examples": options.examples}
+    options.refuse_unusable_picture_path({**inputs, "synthetic table": synthetic})
     if synthetic is None:
         return
     if synthetic == STANDARD:
         raise DiscreetError("--synthetic - would mix with what is printed; name a file")
     choose_output_format(synthetic)
-    if source == STANDARD and asked.rows is None:
+    if source == STANDARD and options.rows is None:
         raise DiscreetError("weights need a second look at the samples; give a file instead of -, or --rows N")
-    for path in read.values():
+    for path in inputs.values():
         if path is not None and path != STANDARD and is_among_inputs(str(path), synthetic):
             raise DiscreetError(f"--synthetic {synthetic} would replace what {path} holds; name another file")
 
 
-def _save_population_picture(found: AnyPopulation, agreed: Agreement, known: Any, path: Path, top: int) -> None:
-    of = f"{found.clients:,} private {sample_or_report_noun(found)}s {privacy_label(agreed.promise, agreed.epsilon)}"
-    title = f"{shorten_name(agreed.purpose, 60)}: {of}" if agreed.purpose else None
-    plots.save(plots.population(found, truth=known, most=top, title=title), path)
-    note = plots.missing_fonts_note(found.domain.labels or ())
+def _save_population_picture(
+    estimate: AnyPopulation, agreement: Agreement, true_law: Any, path: Path, top: int
+) -> None:
+    samples_text = f"{estimate.clients:,} private {sample_or_report_noun(estimate)}s {privacy_label(agreement.promise, agreement.epsilon)}"
+    title = f"{shorten_name(agreement.purpose, 60)}: {samples_text}" if agreement.purpose else None
+    plots.save(plots.population(estimate, truth=true_law, most=top, title=title), path)
+    note = plots.missing_fonts_note(estimate.domain.labels or ())
     if note is not None:
         typer.echo(note, err=True)

@@ -30,6 +30,8 @@ from discreet.cli._options import (
     SurveyFile,
     choose_mechanism_and_note,
     client_column_option,
+    refuse_given_options,
+    refuse_options_beside_survey,
     required_domain_from_options,
     survey_sampler_from_options,
     value_column_option,
@@ -72,6 +74,7 @@ from discreet.families import Simplex
 from discreet.mechanisms import SERVING, LinearSampler
 from discreet.plots import USUAL_EPSILONS, refuse_wrong_picture_ending
 
+_ACCURACY, _CONFIDENCE = 0.05, 0.95
 _PURPOSES = {
     "each": "that a sample looks drawn from its client",
     "together": "that all samples of a client look like draws from it",
@@ -79,61 +82,62 @@ _PURPOSES = {
 }
 
 
-def _spending_ways_text_blocks(found: Sequence[Ways]) -> list[Any]:
+def _spending_ways_text_blocks(comparisons: Sequence[Ways]) -> list[Any]:
     """The report as blocks: a table, and the best way for each purpose."""
-    first = found[0]
-    over = (
+    first = comparisons[0]
+    clients_text = (
         "at worst, over clients that hold 1, 2, ... outcomes alike"
         if first.worst
         else "on average over the example's clients"
     )
-    best = {purpose: _best_spending_way_text(found, purpose) for purpose in _PURPOSES}
-    said = "; ".join(f"{words}: {best[purpose]}" for purpose, words in _PURPOSES.items() if best[purpose])
+    best = {purpose: _best_spending_way_text(comparisons, purpose) for purpose in _PURPOSES}
+    choices = "; ".join(f"{words}: {best[purpose]}" for purpose, words in _PURPOSES.items() if best[purpose])
     return [
         f"[bold]{first.samples} samples of each client under one budget[/bold], or one sample at all of it:",
-        _spending_ways_table(found),
+        _spending_ways_table(comparisons),
         "each: TV distance of one sample's distribution from its client's. together: TV distance of all samples from as many draws of the "
-        f"client's distribution. Both are {over}. population: expected TV distance of the estimated population, with linear. single: one "
+        f"client's distribution. Both are {clients_text}. population: expected TV distance of the estimated population, with linear. "
+        "single: one "
         "sample. joint: all drawn at once, release(p, size=...). product: the same around the product, JointSampler(..., around='product'). "
         "composed: each with a share of the budget.",
-        f"Best, {said}.",
+        f"Best, {choices}.",
     ]
 
 
-def _best_spending_way_text(found: Sequence[Ways], purpose: str) -> str:
+def _best_spending_way_text(comparisons: Sequence[Ways], purpose: str) -> str:
     """The best way for a purpose, or each way with its epsilons; empty if none is for it."""
     budgets: dict[str, list[str]] = {}
-    for one in found:
-        if any(getattr(way, purpose) is not None for way in one.ways):
-            budgets.setdefault(one.best(purpose).name, []).append(f"{one.epsilon:g}")
+    for comparison in comparisons:
+        if any(getattr(way, purpose) is not None for way in comparison.ways):
+            budgets.setdefault(comparison.best(purpose).name, []).append(f"{comparison.epsilon:g}")
     if len(budgets) == 1:
         return f"[bold]{next(iter(budgets))}[/bold]"
-    return ", ".join(f"[bold]{name}[/bold] at epsilon = {', '.join(where)}" for name, where in budgets.items())
+    return ", ".join(f"[bold]{name}[/bold] at epsilon = {', '.join(epsilons)}" for name, epsilons in budgets.items())
 
 
-def _spending_ways_table(found: Sequence[Ways]) -> Table:
-    made = empty_table("epsilon", "way", "samples", "epsilon each", "each", "together", "population", texts=2)
-    for one in found:
-        for place, way in enumerate(one.ways):
+def _spending_ways_table(comparisons: Sequence[Ways]) -> Table:
+    table = empty_table("epsilon", "way", "samples", "epsilon each", "each", "together", "population", texts=2)
+    for comparison in comparisons:
+        for index, way in enumerate(comparison.ways):
             share = "" if way.name in ("joint", "product") else f"{way.epsilon:.3g}"
             costs = (format_number(cost, 3) for cost in (way.each, way.together, way.population))
-            made.add_row(
-                f"{one.epsilon:g}" if not place else "", way.name, str(way.samples), share, *costs,
-                end_section=place + 1 == len(one.ways),
+            table.add_row(
+                f"{comparison.epsilon:g}" if not index else "", way.name, str(way.samples), share, *costs,
+                end_section=index + 1 == len(comparison.ways),
             )  # fmt: skip
-    return made
+    return table
 
 
-def _spending_ways_json_records(found: Sequence[Ways]) -> list[dict[str, Any]]:
+def _spending_ways_json_records(comparisons: Sequence[Ways]) -> list[dict[str, Any]]:
     """The report as JSON values."""
     return [
         {
-            "epsilon": one.epsilon,
-            "samples": one.samples,
-            "over": "worst" if one.worst else "examples",
-            "ways": [dataclass_fields_as_json(way) for way in one.ways],
+            "epsilon": comparison.epsilon,
+            "samples": comparison.samples,
+            "over": "worst" if comparison.worst else "examples",
+            "ways": [dataclass_fields_as_json(way) for way in comparison.ways],
         }
-        for one in found
+        for comparison in comparisons
     ]
 
 
@@ -159,8 +163,8 @@ def plan_collection(
         int | None,
         value_option("N", "Bins of an agreed continuous family. [default: as `discreet estimate`]"),
     ] = None,
-    accuracy: Annotated[float, value_option("A", "The largest error of a share to accept.")] = 0.05,
-    confidence: Confidence = 0.95,
+    accuracy: Annotated[float, value_option("A", "The largest error of a share to accept.")] = _ACCURACY,
+    confidence: Confidence = _CONFIDENCE,
     example: Annotated[
         str | None, value_option("IN", "Public records for a rehearsal (never the records to protect).")
     ] = None,
@@ -178,32 +182,44 @@ def plan_collection(
     clients for an accuracy. With example records it rehearses the collection.
     """
     check_count("clients", clients, most=MOST_CLIENTS)
+    unused_by_surveys = {
+        "bins": bins, "accuracy": None if accuracy == _ACCURACY else accuracy,
+        "confidence": None if confidence == _CONFIDENCE else confidence, "example": example, "client": client, "value": value,
+        "other": other, "nulls": None if nulls == "error" else nulls, "seed": seed or None,
+    }  # fmt: skip
     if survey is not None:
-        unused = {
-            "domain": domain, "domain_size": domain_size, "bounds": bounds, "cells": cells, "agreement": agreement, "samples": samples,
-            "bins": bins, "example": example, "plot": plot,
+        if agreement is not None:
+            raise DiscreetError("--survey plans an agreement, and --agreement is one; give one of them")
+        unused = unused_by_surveys | {
+            "domain": domain, "domain_size": domain_size, "bounds": bounds, "cells": cells, "samples": samples, "plot": plot,
         }  # fmt: skip
-        print_survey_plan(
-            [survey_sampler_from_options(survey, each, **unused) for each in sorted(set(epsilon or USUAL_EPSILONS))],
-            clients,
-            json=json,
-        )
+        budgets = sorted(set(epsilon or USUAL_EPSILONS))
+        samplers = [survey_sampler_from_options(survey, budget, goal, **unused) for budget in budgets]
+        print_survey_plan(samplers, clients, json=json)
         return
-    read_examples = partial(_read_example_distributions, example, client, value, other, nulls)
+    read_examples = partial(_read_example_distributions, example, client, value, other, nulls, seed)
     if agreement is not None:
         if any(x is not None for x in (goal, domain, domain_size, bounds, cells, epsilon, samples, plot)):
             raise DiscreetError(
                 "--agreement states the sampler; leave out --for, --epsilon, --samples, --plot and the options of "
                 "the domain"
             )
+        terms = Agreement.read(agreement)
+        if terms.survey is not None:
+            refuse_options_beside_survey(**unused_by_surveys)
+        elif terms.blocks is None:
+            refuse_given_options(
+                {"--accuracy": unused_by_surveys["accuracy"]},
+                "is for a plan before an agreement, or for agreed reports; leave it out",
+            )
         print_plan_for_agreement(
-            Agreement.read(agreement), read_examples, clients=clients, accuracy=accuracy, confidence=confidence, bins=bins, seed=seed,
+            terms, read_examples, clients=clients, accuracy=accuracy, confidence=confidence, bins=bins, seed=seed,
             json=json,
         )  # fmt: skip
         return
     if bins is not None:
         raise DiscreetError("--bins is for an --agreement on a continuous family; say --cells with --bounds")
-    mechanism, taken = choose_mechanism_and_note(goal, None, may_ask=not json)
+    mechanism, note = choose_mechanism_and_note(goal, None, may_ask=not json)
     OPEN_UNIT.check("accuracy", accuracy, "five percent is 0.05")
     if plot is not None:
         refuse_wrong_picture_ending(plot)
@@ -221,20 +237,24 @@ def plan_collection(
         for together in (False, True)
     }
     laws = read_examples(family.domain)
-    compared: list[Ways] = []
+    comparisons: list[Ways] = []
     if samples is not None:
         spend = partial(ways_to_spend, family, samples=samples, clients=clients, examples=laws)
-        compared = [spend(epsilon=budget) for budget in budgets]
+        comparisons = [spend(epsilon=budget) for budget in budgets]
     rehearsals = {} if laws is None else _rehearse_mechanisms(family, laws, budgets, clients, seed, confidence)
     ways = _rehearse_ways_to_estimate_population(family, laws, budgets, clients, seed, mechanism)
     if plot is not None:
-        drawn = plots.plan(family, clients=clients, epsilons=budgets, accuracy=accuracy, confidence=confidence)
-        plots.save(drawn, plot)
+        figure = plots.plan(family, clients=clients, epsilons=budgets, accuracy=accuracy, confidence=confidence)
+        plots.save(figure, plot)
     if json:
-        several = {"several": _spending_ways_json_records(compared)} if compared else {}
-        told = {"population_ways": [{"epsilon": e, **asdict(way)} for e, found in ways.items() for way in found]}
+        spending_record = {"several": _spending_ways_json_records(comparisons)} if comparisons else {}
+        ways_record = {
+            "population_ways": [
+                {"epsilon": e, **asdict(way)} for e, epsilon_ways in ways.items() for way in epsilon_ways
+            ]
+        }
         record = _plan_json_record(rows, smallest, rehearsals, accuracy, confidence)
-        print_json({"mechanism": mechanism, **record, **(told if ways else {}), **several})
+        print_json({"mechanism": mechanism, **record, **(ways_record if ways else {}), **spending_record})
         return
     blocks: list[Any] = [
         f"[bold]{pluralise(clients, 'client')}, {pluralise(family.size, 'outcome')}[/bold]: one sample each.",
@@ -245,10 +265,10 @@ def plan_collection(
         f"These margins are for each share alone; of many shares, some will be further off. [bold]All {family.size:,} at "
         f"once[/bold], with {confidence_text(confidence)} confidence:",
         _accuracy_of_all_shares_table(rows, accuracy),
-        _mechanism_advice_text(mechanism, smallest, clients, accuracy),
+        _accurate_mechanism_text(mechanism, smallest, clients, accuracy),
         *(_reports_advantage_text_blocks(rows, accuracy) if mechanism == LinearSampler.name else []),
-        *([] if taken is None else [taken]),
-        *(_spending_ways_text_blocks(compared) if compared else []),
+        *([] if note is None else [note]),
+        *(_spending_ways_text_blocks(comparisons) if comparisons else []),
     ]
     if rehearsals:
         blocks += [
@@ -276,22 +296,24 @@ def _reports_advantage_text_blocks(rows: list[PlanAtEpsilon], accuracy: float) -
 def _reports_and_values_table(rows: list[PlanAtEpsilon], accuracy: float) -> Table:
     """What the population takes by reports and by values, at each epsilon, and how far each is from the least possible variance."""
     clients = (f"clients for {accuracy:g}\nby reports", "\nby values")
-    made = empty_table("epsilon", *clients, "times", "taken", "over the least\nreports", "\nvalues", texts=0)
+    table = empty_table("epsilon", *clients, "times", "taken", "over the least\nreports", "\nvalues", texts=0)
     for row in rows:
-        both = row.clients is not None and row.report_clients is not None
-        times = f"{(row.clients or 0) / (row.report_clients or 1):.3g}" if both else "1"
+        has_both = row.clients is not None and row.report_clients is not None
+        times = f"{(row.clients or 0) / (row.report_clients or 1):.3g}" if has_both else "1"
         counts = client_count_text(row.clients_for_population), client_count_text(row.clients)
-        over = ("" if each is None else f"{each:.4g}" for each in row.report_and_value_variance_excess)
-        made.add_row(f"{row.epsilon:g}", *counts, times, row.population_mechanism, *over)
-    return made
+        excesses = ("" if excess is None else f"{excess:.4g}" for excess in row.report_and_value_variance_excess)
+        table.add_row(f"{row.epsilon:g}", *counts, times, row.population_mechanism, *excesses)
+    return table
 
 
 def _read_example_distributions(
-    example: str | None, client: str | None, value: str | None, other: str | None, nulls: str, domain: Domain
+    example: str | None, client: str | None, value: str | None, other: str | None, nulls: str, seed: int, domain: Domain
 ) -> Any:
     if example is None:
-        if (client, value, other, nulls) != (None, None, None, "error"):
-            raise DiscreetError("--client, --value, --other and --nulls are about the rows of --example; give that too")
+        if (client, value, other, nulls, seed) != (None, None, None, "error", 0):
+            raise DiscreetError(
+                "--client, --value, --other, --nulls and --seed are about the rows of --example; give that too"
+            )
         return None
     if client is None or value is None:
         raise DiscreetError("--example needs --client COLUMN and --value COLUMN")
@@ -317,84 +339,96 @@ def _rehearse_ways_to_estimate_population(
     family: Simplex, laws: Any, budgets: list[float], clients: int, seed: int, mechanism: str
 ) -> dict[float, list[PopulationWay]]:
     """What each way tells of the population at each epsilon; nothing without several examples, or for other purposes."""
-    held = None if laws is None else np.atleast_2d(family.as_rows(laws, "laws"))
-    if held is None or len(held) < 2 or mechanism != LinearSampler.name or clients > MOST_REHEARSED or family.size < 2:
+    example_laws = None if laws is None else np.atleast_2d(family.as_rows(laws, "laws"))
+    if (
+        example_laws is None
+        or len(example_laws) < 2
+        or mechanism != LinearSampler.name
+        or clients > MOST_REHEARSED
+        or family.size < 2
+    ):
         return {}
-    reported = [budget for budget in budgets if report_sampler_if_better(family, budget) is not None]
-    return {each: compare_population_ways(family, held, epsilon=each, clients=clients, seed=seed) for each in reported}
+    reported_budgets = [budget for budget in budgets if report_sampler_if_better(family, budget) is not None]
+    return {
+        budget: compare_population_ways(family, example_laws, epsilon=budget, clients=clients, seed=seed)
+        for budget in reported_budgets
+    }
 
 
 def _estimation_ways_text_blocks(ways: dict[float, list[PopulationWay]]) -> list[Any]:
     """The ways to the population as a table, with the one to take if clients are like the examples."""
     names = [way.name for way in next(iter(ways.values()))]
-    made = empty_table("epsilon", *names, "nearest with samples", "reports need for that", texts=0)
-    for epsilon, found in ways.items():
-        best = min((way for way in found if way.name != names[-1]), key=lambda way: way.total)
+    table = empty_table("epsilon", *names, "nearest with samples", "reports need for that", texts=0)
+    for epsilon, epsilon_ways in ways.items():
+        best = min((way for way in epsilon_ways if way.name != names[-1]), key=lambda way: way.total)
         needs = "" if best.name == names[0] else f"about {best.by_reports:,.0f}"
-        made.add_row(f"{epsilon:g}", *(format_number(way.total, 2) for way in found), best.name, needs)
+        table.add_row(f"{epsilon:g}", *(format_number(way.total, 2) for way in epsilon_ways), best.name, needs)
     return [
         "[bold]Which way to the population[/bold]: the TV error of all shares together, if half of the example's clients are public and the "
         "others are asked. Reports assume nothing about clients. The ways with examples are for clients like the examples "
         "(`discreet design`, `discreet estimate --examples`). Where the examples alone are as near, you need not ask anybody.",
-        made,
+        table,
     ]
 
 
 def _accuracy_by_epsilon_table(rows: list[PlanAtEpsilon], accuracy: float) -> Table:
     columns = ("epsilon", "TV", "KL", "linear\n+-", "rare\n+-", "whole\nlaw", "optimal\n+-")
-    made = empty_table(*columns, f"clients\nfor {accuracy:g}", texts=0)
+    table = empty_table(*columns, f"clients\nfor {accuracy:g}", texts=0)
     for row in rows:
-        look = row.linear
-        risks, margins = (format_number(x, 3) for x in (row.tv, row.kl)), (look.at_worst, look.if_rare)
-        made.add_row(
+        forecast = row.linear
+        risks, margins = (format_number(x, 3) for x in (row.tv, row.kl)), (forecast.at_worst, forecast.if_rare)
+        table.add_row(
             f"{row.epsilon:g}",
             *risks,
             *map(margin_text, margins),
-            format_number(look.total, 3),
+            format_number(forecast.total, 3),
             margin_text(row.optimal.at_worst),
             client_count_text(row.clients),
         )
-    return made
+    return table
 
 
 def _accuracy_of_all_shares_table(rows: list[PlanAtEpsilon], accuracy: float) -> Table:
-    made = empty_table("epsilon", "linear\n+-", "optimal\n+-", f"clients\nfor {accuracy:g}", texts=0)
+    table = empty_table("epsilon", "linear\n+-", "optimal\n+-", f"clients\nfor {accuracy:g}", texts=0)
     for row in rows:
-        reaches = margin_text(row.linear.together), margin_text(row.optimal.together)
-        made.add_row(f"{row.epsilon:g}", *reaches, client_count_text(row.together))
-    return made
+        margins = margin_text(row.linear.together), margin_text(row.optimal.together)
+        table.add_row(f"{row.epsilon:g}", *margins, client_count_text(row.together))
+    return table
 
 
-def _mechanism_advice_text(
+def _accurate_mechanism_text(
     mechanism: str, smallest: dict[tuple[str, bool], float | None], clients: int, accuracy: float
 ) -> str:
     """What to take for whom the samples are to serve, and from which epsilon on it is accurate enough."""
     linear, optimal = (_sufficient_epsilons_text(smallest[name, False], smallest[name, True]) for name in SERVING)
-    who = pluralise(clients, "client")
+    clients_text = pluralise(clients, "client")
     if linear is None:
-        few = "is" if clients == 1 else "are"
-        return f"[bold]{who} {few} too few[/bold] for +-{accuracy:g}, even without privacy: accept a larger error, or ask more clients."
-    reached = f"+-{accuracy:g} with {who}"
+        verb = "is" if clients == 1 else "are"
+        return (
+            f"[bold]{clients_text} {verb} too few[/bold] for +-{accuracy:g}, even without privacy: accept a larger error, or ask more "
+            "clients."
+        )
+    target = f"+-{accuracy:g} with {clients_text}"
     if mechanism == "linear":
-        said = f"[bold]To estimate the population: linear[/bold]. It reaches {reached} {linear}"
-        return said + (
+        advice = f"[bold]To estimate the population: linear[/bold]. It reaches {target} {linear}"
+        return advice + (
             "." if optimal is None else f"; optimal, whose samples only narrow a share down to a range, {optimal}."
         )
     range_of = "at no epsilon" if optimal is None else optimal
     return (
         "[bold]To serve each client: optimal[/bold]. It has the same worst case as linear, and for every client it is at least as "
-        f"close. Its samples narrow a share of the population only down to a range: {reached} {range_of}; linear {linear}."
+        f"close. Its samples narrow a share of the population only down to a range: {target} {range_of}; linear {linear}."
     )
 
 
-def _sufficient_epsilons_text(each: float | None, together: float | None) -> str | None:
+def _sufficient_epsilons_text(share_epsilon: float | None, joint_epsilon: float | None) -> str | None:
     """From which epsilon on each share is accurate, and from which all at once."""
-    if each is None:
+    if share_epsilon is None:
         return None
-    if each == together:
-        return _epsilon_threshold_text(each)
-    rest = "at no epsilon" if together is None else _epsilon_threshold_text(together)
-    return f"{_epsilon_threshold_text(each)} for each share, {rest} for all at once"
+    if share_epsilon == joint_epsilon:
+        return _epsilon_threshold_text(share_epsilon)
+    joint_text = "at no epsilon" if joint_epsilon is None else _epsilon_threshold_text(joint_epsilon)
+    return f"{_epsilon_threshold_text(share_epsilon)} for each share, {joint_text} for all at once"
 
 
 def _epsilon_threshold_text(epsilon: float) -> str:
@@ -402,11 +436,11 @@ def _epsilon_threshold_text(epsilon: float) -> str:
 
 
 def _rehearsal_table(rehearsals: dict[tuple[float, str], Rehearsal]) -> Table:
-    made = empty_table("epsilon", "mechanism", "TV of a client", *REHEARSED, texts=2)
-    for (budget, name), each in rehearsals.items():
+    table = empty_table("epsilon", "mechanism", "TV of a client", *REHEARSED, texts=2)
+    for (budget, name), rehearsal in rehearsals.items():
         head = f"{budget:g}" if name == "linear" else ""
-        made.add_row(head, name, *rehearsal_cell_texts(each), end_section=name == "optimal")
-    return made
+        table.add_row(head, name, *rehearsal_cell_texts(rehearsal), end_section=name == "optimal")
+    return table
 
 
 def _plan_json_record(
@@ -438,6 +472,7 @@ def _plan_json_record(
         "smallest_epsilon": {name: smallest[name, False] for name in SERVING},
         "smallest_epsilon_together": {name: smallest[name, True] for name in SERVING},
         "rehearsals": [
-            {"epsilon": budget, "mechanism": name, **asdict(each)} for (budget, name), each in rehearsals.items()
+            {"epsilon": budget, "mechanism": name, **asdict(rehearsal)}
+            for (budget, name), rehearsal in rehearsals.items()
         ],
     }

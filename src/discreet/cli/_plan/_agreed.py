@@ -49,15 +49,20 @@ def print_survey_plan(samplers: list[SurveySampler], clients: int, *, json: bool
     outlooks = [survey_outlook(sampler, clients) for sampler in samplers]
     plans: list[dict[str, Any]] = []
     blocks: list[Any] = []
-    for sampler, found in zip(samplers, outlooks, strict=True):
-        questions = [{**vars(each), "question": each.question.title} for each in found]
+    for sampler, question_outlooks in zip(samplers, outlooks, strict=True):
+        questions = [
+            {**vars(question_outlook), "question": question_outlook.question.title}
+            for question_outlook in question_outlooks
+        ]
         plans.append({"epsilon": sampler.epsilon, "questions": questions})
         blocks.append(
             f"[bold]{pluralise(clients, 'client')}, epsilon = {sampler.epsilon:g}[/bold]: one report of each client, which answers one "
             "question with the whole budget."
         )
-        blocks.append(_survey_outlook_table(found))
-    hopeless = any(each.hopeless for found in outlooks for each in found)
+        blocks.append(_survey_outlook_table(question_outlooks))
+    hopeless = any(
+        question_outlook.hopeless for question_outlooks in outlooks for question_outlook in question_outlooks
+    )
     blocks.append(
         "asked: clients that get this question. standard error: of one share in the uniform population; of a mean in the worst one, in its "
         "unit; of a distribution function on average. whole table off by: half the expected sum of absolute errors of all shares. enough: "
@@ -71,25 +76,29 @@ def print_survey_plan(samplers: list[SurveySampler], clients: int, *, json: bool
     print_json_or_text({"clients": clients, "plans": plans}, *blocks, json=json)
 
 
-def _survey_outlook_table(found: list[SurveyOutlook]) -> Table:
-    made = empty_table("question", "asked", "standard\nerror", "whole table\noff by", "tells", "enough")
-    for each in found:
-        whole = format_number(each.total_variation, 2)
-        tells = "[bold red]no[/bold red]" if each.hopeless else "yes"
-        enough = f"{each.enough:,}" if each.enough < 10**9 else f"{round_up_to_digits(each.enough, 2):.2g}"
-        made.add_row(
-            safe_text(each.question.title, most=60),
-            f"{each.asked:,.0f}",
-            format_number(each.standard_error, 3),
-            whole,
+def _survey_outlook_table(question_outlooks: list[SurveyOutlook]) -> Table:
+    table = empty_table("question", "asked", "standard\nerror", "whole table\noff by", "tells", "enough")
+    for question_outlook in question_outlooks:
+        table_error = format_number(question_outlook.total_variation, 2)
+        tells = "[bold red]no[/bold red]" if question_outlook.hopeless else "yes"
+        enough = (
+            f"{question_outlook.enough:,}"
+            if question_outlook.enough < 10**9
+            else f"{round_up_to_digits(question_outlook.enough, 2):.2g}"
+        )
+        table.add_row(
+            safe_text(question_outlook.question.title, most=60),
+            f"{question_outlook.asked:,.0f}",
+            format_number(question_outlook.standard_error, 3),
+            table_error,
             tells,
             enough,
         )
-    return made
+    return table
 
 
 def print_plan_for_agreement(
-    agreed: Agreement,
+    agreement: Agreement,
     read_examples: Callable[[Domain], Any],
     *,
     clients: int,
@@ -100,35 +109,35 @@ def print_plan_for_agreement(
     json: bool,
 ) -> None:
     """Print the plan for an agreement; `read_examples` gives the examples' distributions on its outcomes, or None without examples."""
-    if agreed.survey is not None:
-        print_survey_plan([agreed.survey_sampler()], clients, json=json)
+    if agreement.survey is not None:
+        print_survey_plan([agreement.survey_sampler()], clients, json=json)
         return
     if not json:
-        print_text_blocks(*round_schedule_lines(agreed))
-    rounds = rounds_cost(agreed)
-    if agreed.blocks is not None:
-        reports = agreed.report_sampler()
+        print_text_blocks(*round_schedule_lines(agreement))
+    rounds = rounds_cost(agreement)
+    if agreement.blocks is not None:
+        report_sampler = agreement.report_sampler()
         _refuse_bins_option(bins)
         OPEN_UNIT.check("accuracy", accuracy, "five percent is 0.05")
-        laws = read_examples(reports.family.domain)
-        rehearsed = None
+        laws = read_examples(report_sampler.family.domain)
+        rehearsal = None
         if laws is not None:
-            rehearsed = rehearse_collections(reports, laws, clients=clients, seed=seed, confidence=confidence)
-        _print_reports_plan(reports, rounds, rehearsed, clients, accuracy, confidence, json=json)
+            rehearsal = rehearse_collections(report_sampler, laws, clients=clients, seed=seed, confidence=confidence)
+        _print_reports_plan(report_sampler, rounds, rehearsal, clients, accuracy, confidence, json=json)
         return
-    sampler: Sampler[AnyFamily] = agreed.sampler()
+    sampler: Sampler[AnyFamily] = agreement.sampler()
     family = sampler.family
     laws = read_examples(line_cells_of_sampler(sampler) if isinstance(family, ContinuousFamily) else family.domain)
-    rehearsed = None
+    rehearsal = None
     if laws is not None:
-        rehearsed = rehearse_collections(sampler, laws, clients=clients, seed=seed, confidence=confidence, bins=bins)
-    _print_samples_plan(sampler, rounds, rehearsed, clients, confidence, bins, json=json)
+        rehearsal = rehearse_collections(sampler, laws, clients=clients, seed=seed, confidence=confidence, bins=bins)
+    _print_samples_plan(sampler, rounds, rehearsal, clients, confidence, bins, json=json)
 
 
 def _print_reports_plan(
     sampler: ReportSampler,
     rounds: RoundsCost | None,
-    rehearsed: Rehearsal | None,
+    rehearsal: Rehearsal | None,
     clients: int,
     accuracy: float,
     confidence: float,
@@ -136,26 +145,26 @@ def _print_reports_plan(
     json: bool,
 ) -> None:
     """Print how far intervals of shares behind reports reach, and how many clients an accuracy takes."""
-    look = outlook(sampler, mechanism=sampler.name, clients=clients, confidence=confidence)
-    needed = clients_needed_or_none(sampler, accuracy, confidence)
+    forecast = outlook(sampler, mechanism=sampler.name, clients=clients, confidence=confidence)
+    clients_needed = clients_needed_or_none(sampler, accuracy, confidence)
     record = {
         "epsilon": sampler.epsilon, "confidence": confidence, "accuracy": accuracy, "outcomes": sampler.family.size,
         "blocks": {"kind": sampler.blocks.name, **sampler.blocks.parameters}, "excess": sampler.excess,
-        "outlook": dataclass_fields_as_json(look), "clients_for_accuracy": needed, "rehearsal": _rehearsal_json_record(rehearsed),
+        "outlook": dataclass_fields_as_json(forecast), "clients_for_accuracy": clients_needed, "rehearsal": _rehearsal_json_record(rehearsal),
         **_rounds_cost_json_record(rounds),
     }  # fmt: skip
-    made = empty_table("a share +-", "rare +-", "all at once +-", "whole law", f"clients for {accuracy:g}", texts=0)
-    margins = (look.at_worst, look.if_rare, look.together)
-    made.add_row(*map(margin_text, margins), format_number(look.total, 3), client_count_text(needed))
+    table = empty_table("a share +-", "rare +-", "all at once +-", "whole law", f"clients for {accuracy:g}", texts=0)
+    margins = (forecast.at_worst, forecast.if_rare, forecast.together)
+    table.add_row(*map(margin_text, margins), format_number(forecast.total, 3), client_count_text(clients_needed))
     print_json_or_text(
         record,
         f"[bold]{pluralise(clients, 'client')}, {pluralise(sampler.family.size, 'outcome')}, epsilon = {sampler.epsilon:g}[/bold], "
         "reports as agreed: one of each client.",
-        made,
+        table,
         f"+-: how far the {confidence_text(confidence)} interval of a share reaches, whatever the population. In the uniform "
         f"population the variance of a share is {sampler.excess:.4g} times that of the best subset selection.",
         *_rounds_cost_lines(rounds),
-        *_rehearsal_text_blocks(rehearsed, clients, "nearest laws"),
+        *_rehearsal_text_blocks(rehearsal, clients, "nearest laws"),
         json=json,
     )
 
@@ -163,7 +172,7 @@ def _print_reports_plan(
 def _print_samples_plan(
     sampler: Sampler[AnyFamily],
     rounds: RoundsCost | None,
-    rehearsed: Rehearsal | None,
+    rehearsal: Rehearsal | None,
     clients: int,
     confidence: float,
     bins: int | None,
@@ -174,29 +183,29 @@ def _print_samples_plan(
     risks = {name: float(sampler.risk(name)) for name in _DIVERGENCES}
     on_atoms = _worst_cases_on_atoms(sampler)
     outcomes = _number_of_shares_to_estimate(sampler, clients, bins)
-    look = outlook(sampler, mechanism=sampler.name, clients=clients, confidence=confidence, bins=bins)
+    forecast = outlook(sampler, mechanism=sampler.name, clients=clients, confidence=confidence, bins=bins)
     record = {
         "epsilon": sampler.epsilon, "confidence": confidence, "outcomes": outcomes,
         "worst": {name: json_number_or_null(value) for name, value in risks.items()},
-        "outlook": dataclass_fields_as_json(look), "rehearsal": _rehearsal_json_record(rehearsed),
+        "outlook": dataclass_fields_as_json(forecast), "rehearsal": _rehearsal_json_record(rehearsal),
         **({} if on_atoms is None else {"worst_on_atoms": on_atoms}),
         **_rounds_cost_json_record(rounds),
     }  # fmt: skip
-    made = empty_table("TV", "KL", "a share +-", "rare +-", "all at once +-", texts=0)
-    margins = (look.at_worst, look.if_rare, look.together)
-    made.add_row(*(format_number(x, 3) for x in (risks["tv"], risks["kl"])), *map(margin_text, margins))
-    what = "bin" if isinstance(sampler.family, ContinuousFamily) else "outcome"
+    table = empty_table("TV", "KL", "a share +-", "rare +-", "all at once +-", texts=0)
+    margins = (forecast.at_worst, forecast.if_rare, forecast.together)
+    table.add_row(*(format_number(x, 3) for x in (risks["tv"], risks["kl"])), *map(margin_text, margins))
+    noun = "bin" if isinstance(sampler.family, ContinuousFamily) else "outcome"
     kind = mechanism_text(sampler.name, any_client=serves_everybody(sampler.family))
     print_json_or_text(
         record,
-        f"[bold]{pluralise(clients, 'client')}, {pluralise(outcomes, what)}, "
+        f"[bold]{pluralise(clients, 'client')}, {pluralise(outcomes, noun)}, "
         f"{privacy_promise_text(sampler.privacy, sampler.epsilon)}[/bold], the agreed sampler, {kind}: one sample each.",
-        made,
+        table,
         "TV and KL: divergence of a client's distribution from its output distribution, in the worst case. +-: "
         f"margin of the {confidence_text(confidence)} interval of a share, for every population.",
         *([] if on_atoms is None else [_worst_cases_on_atoms_text(sampler, on_atoms)]),
         *_rounds_cost_lines(rounds),
-        *_rehearsal_text_blocks(rehearsed, clients, "samples as they are"),
+        *_rehearsal_text_blocks(rehearsal, clients, "samples as they are"),
         json=json,
     )
 
@@ -209,32 +218,32 @@ def _rounds_cost_lines(rounds: RoundsCost | None) -> list[str]:
     return [] if rounds is None else [f"[bold]Rounds[/bold]: {rounds}."]
 
 
-def _rehearsal_json_record(found: Rehearsal | None) -> dict[str, Any] | None:
+def _rehearsal_json_record(rehearsal: Rehearsal | None) -> dict[str, Any] | None:
     """A rehearsal as JSON; of reports without the distance of a client from its sample."""
     return (
         None
-        if found is None
-        else {name: value for name, value in dataclass_fields_as_json(found).items() if value is not None}
+        if rehearsal is None
+        else {name: value for name, value in dataclass_fields_as_json(rehearsal).items() if value is not None}
     )
 
 
-def _rehearsal_text_blocks(found: Rehearsal | None, clients: int, estimates: str) -> list[Any]:
+def _rehearsal_text_blocks(rehearsal: Rehearsal | None, clients: int, estimates: str) -> list[Any]:
     """A rehearsal as a table, if there was one; `estimates` says what is compared with the truth."""
-    if found is None:
+    if rehearsal is None:
         return []
-    made = empty_table(*([] if found.client_tv is None else ["TV of a client"]), *REHEARSED, texts=0)
-    made.add_row(*rehearsal_cell_texts(found))
+    table = empty_table(*([] if rehearsal.client_tv is None else ["TV of a client"]), *REHEARSED, texts=0)
+    table.add_row(*rehearsal_cell_texts(rehearsal))
     return [
         f"[bold]Rehearsal[/bold]: {pluralise(clients, 'client')} drawn from the example's, 20 times; {estimates}.",
-        made,
+        table,
     ]
 
 
-def rehearsal_cell_texts(found: Rehearsal) -> list[str]:
+def rehearsal_cell_texts(rehearsal: Rehearsal) -> list[str]:
     """The numbers of a rehearsal: how far a client is from its sample, where there are samples, and those of `REHEARSED`."""
-    first = [] if found.client_tv is None else [found.client_tv]
-    numbers = [*first, found.largest, found.total, found.width]
-    return [*(format_number(x, 3) for x in numbers), f"{100 * found.covered:.1f} %"]
+    first = [] if rehearsal.client_tv is None else [rehearsal.client_tv]
+    numbers = [*first, rehearsal.largest, rehearsal.total, rehearsal.width]
+    return [*(format_number(x, 3) for x in numbers), f"{100 * rehearsal.covered:.1f} %"]
 
 
 def client_count_text(clients: int | None) -> str:
@@ -261,8 +270,8 @@ def _worst_cases_on_atoms(sampler: Sampler[AnyFamily]) -> dict[str, float] | Non
     """The worst cases over every distribution on the atoms of a sampler designed on a line; None for other samplers."""
     if not isinstance(sampler.family, ContinuousFamily) or not sampler.family.any_client:
         return None
-    least = float(np.min(sampler.reference))
-    return {name: float(worst_case_on_atoms(sampler.constants, least, name)) for name in _DIVERGENCES}
+    least_mass = float(np.min(sampler.reference))
+    return {name: float(worst_case_on_atoms(sampler.constants, least_mass, name)) for name in _DIVERGENCES}
 
 
 def _worst_cases_on_atoms_text(sampler: Sampler[AnyFamily], worst: dict[str, float]) -> str:
