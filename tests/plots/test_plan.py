@@ -28,6 +28,12 @@ def test_both_panels_hold_what_is_promised(tmp_path: Path) -> None:
     assert_picture(tmp_path / "picture.png")
 
 
+def test_the_planned_number_is_on_the_axis() -> None:
+    for clients in (1, 5):
+        right = plots.plan(dc.Simplex(3), clients=clients, epsilons=[1.0]).axes[1]
+        assert right.get_xlim() == (clients, 100 * clients)
+
+
 @pytest.mark.slow
 def test_on_ones_own_axes_and_what_cannot_be_drawn() -> None:
     panels = empty_figure(8.0, 4.0).subplots(2, 1)

@@ -34,12 +34,14 @@ def output_density_figure(law: OutputLaw, *, ax: AxesLike | None, title: str | N
         )
     with style.using_library_style():
         if law.dim == 1:
-            drawn, (axes,) = style.new_or_given_figure_and_panels(ax, title, size=(7.6, 4.3))
+            figure, (axes,) = style.new_or_given_figure_and_panels(ax, title, size=(7.6, 4.3))
             _draw_density_curves(axes, law)
         else:
-            drawn, panels = style.new_or_given_figure_and_panels(ax, title, size=(11.0, 4.4), panels=(1, 3), share=True)
-            _draw_density_images(drawn, panels, law)
-    return drawn
+            figure, panels = style.new_or_given_figure_and_panels(
+                ax, title, size=(11.0, 4.4), panels=(1, 3), share=True
+            )
+            _draw_density_images(figure, panels, law)
+    return figure
 
 
 def _draw_density_curves(axes: Axes, law: OutputLaw) -> None:
@@ -48,13 +50,13 @@ def _draw_density_curves(axes: Axes, law: OutputLaw) -> None:
     h = law.family.pdf(x)
     p, q = _client_density(law, x[:, None]), law.pdf(x)
     floor, ceiling = law.constants.b * h, law.constants.B * h
-    wanted = _density_ratio_before_clipping(law, x[:, None])
+    ratio = _density_ratio_before_clipping(law, x[:, None])
     top = 1.12 * float(max(p.max(), q.max(), ceiling.max()))
-    for where, colour, text in (
-        (wanted < law.constants.b, FLOOR, "raised to the floor b h"),
-        (wanted > law.constants.B, CEILING, "cut at the ceiling B h"),
+    for region, colour, text in (
+        (ratio < law.constants.b, FLOOR, "raised to the floor b h"),
+        (ratio > law.constants.B, CEILING, "cut at the ceiling B h"),
     ):
-        axes.fill_between(x, 0.0, top, where=where.tolist(), color=colour, alpha=0.16, linewidth=0, label=text)
+        axes.fill_between(x, 0.0, top, where=region.tolist(), color=colour, alpha=0.16, linewidth=0, label=text)
     axes.plot(x, floor, color=style.QUIET, linewidth=1.0, linestyle=(0, (4, 2)), label="the box: b h and B h")
     axes.plot(x, ceiling, color=style.QUIET, linewidth=1.0, linestyle=(0, (4, 2)))
     axes.plot(x, p, color=style.COLOURS["held"], linewidth=2.6, label="what the client holds, p")
@@ -75,13 +77,13 @@ def _draw_density_curves(axes: Axes, law: OutputLaw) -> None:
     )
 
 
-def _draw_density_images(drawn: Figure, panels: Sequence[Axes], law: OutputLaw) -> None:
+def _draw_density_images(figure: Figure, panels: Sequence[Axes], law: OutputLaw) -> None:
     (low, high), (bottom, top) = _plotted_axis_ranges(law.family)
     x, y = np.linspace(low, high, _POINTS[2]), np.linspace(bottom, top, _POINTS[2])
     points = np.stack(np.meshgrid(x, y, indexing="xy"), axis=-1).reshape(-1, 2)
     shape = (_POINTS[2], _POINTS[2])
     p, q = _client_density(law, points).reshape(shape), law.pdf(points).reshape(shape)
-    wanted = _density_ratio_before_clipping(law, points).reshape(shape)
+    ratio = _density_ratio_before_clipping(law, points).reshape(shape)
     brightest = float(max(p.max(), q.max()))
     left, middle, right = panels
     for other in (middle, right):
@@ -91,7 +93,7 @@ def _draw_density_images(drawn: Figure, panels: Sequence[Axes], law: OutputLaw) 
         (left, p, "what the client holds", "density p"),
         (middle, q, "what a sample is drawn from", "density q"),
     ):
-        shown = axes.imshow(
+        image = axes.imshow(
             density,
             origin="lower",
             extent=(low, high, bottom, top),
@@ -104,10 +106,10 @@ def _draw_density_images(drawn: Figure, panels: Sequence[Axes], law: OutputLaw) 
             x, y, density, levels=brightest * np.array([0.1, 0.3, 0.5, 0.7, 0.9]), colors=style.INK, linewidths=0.5
         )
         style.write_panel_title(axes, name, text)
-    drawn.colorbar(shown, ax=[left, middle], shrink=0.75, pad=0.02).outline.set_visible(False)
+    figure.colorbar(image, ax=[left, middle], shrink=0.75, pad=0.02).outline.set_visible(False)
     b, ceiling = law.constants.b, law.constants.B
-    right.contourf(x, y, wanted, levels=[-1.0, b, ceiling, np.inf], colors=[FLOOR, "white", CEILING], alpha=0.45)
-    right.contour(x, y, wanted, levels=[b, ceiling], colors=style.INK, linewidths=0.6)
+    right.contourf(x, y, ratio, levels=[-1.0, b, ceiling, np.inf], colors=[FLOOR, "white", CEILING], alpha=0.45)
+    right.contour(x, y, ratio, levels=[b, ceiling], colors=style.INK, linewidths=0.6)
     right.set_aspect("equal")
     style.write_panel_title(right, "where the box clips it", "blue: raised to b h; orange: cut at B h")
     for axes in (left, middle, right):
@@ -126,24 +128,24 @@ def _density_ratio_before_clipping(law: OutputLaw, points: Floats) -> Floats:
     """slope p/h + lift b: q/h without the box; below b where q is raised, above B where q is cut."""
     h = np.exp(law.family.log_reference(points))
     ratio = np.divide(_client_density(law, points), h, out=np.zeros_like(h), where=h > 0.0)
-    steep = min(float(law.slope[0]), 1e300)
-    return np.asarray(np.minimum(steep * ratio + law.lift[0] * law.constants.b, 1e300))
+    slope = min(float(law.slope[0]), 1e300)
+    return np.asarray(np.minimum(slope * ratio + law.lift[0] * law.constants.b, 1e300))
 
 
 def _plotted_axis_ranges(family: ContinuousFamily) -> list[tuple[float, float]]:
     """For each axis the family's own interval if it is finite, else where nearly all of the reference lies."""
     box = getattr(family, "box", None)
     x, masses = family.nodes.x.reshape(-1, family.dim), family.nodes.masses.ravel()
-    found = []
+    ranges = []
     for axis in range(family.dim):
         if box is not None and np.isfinite(box[axis]).all():
-            found.append(box[axis])
+            ranges.append(box[axis])
             continue
         order = np.argsort(x[:, axis])
-        below = np.cumsum(masses[order])
-        low, high = np.searchsorted(below, [_OUTSIDE * below[-1], (1.0 - _OUTSIDE) * below[-1]])
-        found.append((float(x[order[low], axis]), float(x[order[min(high, len(order) - 1)], axis])))
-    return found
+        mass_below = np.cumsum(masses[order])
+        low, high = np.searchsorted(mass_below, [_OUTSIDE * mass_below[-1], (1.0 - _OUTSIDE) * mass_below[-1]])
+        ranges.append((float(x[order[low], axis]), float(x[order[min(high, len(order) - 1)], axis])))
+    return ranges
 
 
 _TICKS = (1e-5, 1e-4, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
@@ -190,9 +192,9 @@ def output(
     check_count("most", most)
     client = _ClientOutput.from_sampler_and_client(sampler, sampler.family, p, released)
     with style.using_library_style():
-        drawn, (axes,) = style.new_or_given_figure_and_panels(ax, title, size=(6.4, 5.2))
+        figure, (axes,) = style.new_or_given_figure_and_panels(ax, title, size=(6.4, 5.2))
         _draw_client_output(axes, client, most)
-    return drawn
+    return figure
 
 
 @dataclass(frozen=True)
@@ -211,18 +213,18 @@ class _ClientOutput:
 
     @classmethod
     def from_sampler_and_client(cls, sampler: Any, family: FiniteFamily, p: Any, released: Any) -> "_ClientOutput":
-        held = family.as_rows(p)
-        if held.ndim != 1:
-            raise DiscreetError(f"p has shape {held.shape}; a picture shows one client: draw the output of each")
-        drawn_from = np.asarray(sampler.output(held), dtype=np.float64)
-        if drawn_from.shape != held.shape:
-            raise DiscreetError(f"output(p) of {sampler.name!r} has shape {drawn_from.shape}, not {held.shape}")
+        client_law = family.as_rows(p)
+        if client_law.ndim != 1:
+            raise DiscreetError(f"p has shape {client_law.shape}; a picture shows one client: draw the output of each")
+        output_law = np.asarray(sampler.output(client_law), dtype=np.float64)
+        if output_law.shape != client_law.shape:
+            raise DiscreetError(f"output(p) of {sampler.name!r} has shape {output_law.shape}, not {client_law.shape}")
         box = getattr(sampler, "box", None)
-        lower, upper = (drawn_from, drawn_from) if box is None else (box.lower, box.upper)
+        lower, upper = (output_law, output_law) if box is None else (box.lower, box.upper)
         return cls(
             names=[str(name) for name in family.domain.names],
-            held=held,
-            drawn_from=drawn_from,
+            held=client_law,
+            drawn_from=output_law,
             floor=np.broadcast_to(lower, family.size),
             ceiling=np.broadcast_to(upper, family.size),
             claim=f"a factor of e$^{{{sampler.epsilon:g}}}$" if box is not None else str(sampler.privacy),
@@ -240,20 +242,24 @@ class _ClientOutput:
 
 
 def _draw_client_output(axes: Axes, client: _ClientOutput, most: int) -> None:
-    shown = client.outcomes_to_show(most)
-    rest = np.setdiff1d(np.arange(len(client.held)), shown)
-    names = [style.short_drawable_name(client.names[place], f"outcome {place}") for place in shown]
-    held, drawn_from, floor, ceiling = (
-        np.append(each[shown], each[rest].mean()) if rest.size else each[shown]
-        for each in (client.held, client.drawn_from, client.floor, client.ceiling)
+    outcomes = client.outcomes_to_show(most)
+    other_outcomes = np.setdiff1d(np.arange(len(client.held)), outcomes)
+    names = [style.short_drawable_name(client.names[outcome], f"outcome {outcome}") for outcome in outcomes]
+    client_law, output_law, floor, ceiling = (
+        np.append(values[outcomes], values[other_outcomes].mean()) if other_outcomes.size else values[outcomes]
+        for values in (client.held, client.drawn_from, client.floor, client.ceiling)
     )
-    if rest.size:
-        names.append(f"{rest.size} other,\non average" if rest.size == 1 else f"{rest.size} others,\non average")
-    least = float(held[held > 0].min())
+    if other_outcomes.size:
+        names.append(
+            f"{other_outcomes.size} other,\non average"
+            if other_outcomes.size == 1
+            else f"{other_outcomes.size} others,\non average"
+        )
+    smallest = float(client_law[client_law > 0].min())
     edge = 0.55 * min(
-        least, max(float(floor.min()), least / 30.0)
+        smallest, max(float(floor.min()), smallest / 30.0)
     )  # a floor of 1e-300 would leave no room for the rest
-    drawn_from = np.maximum(drawn_from, edge)
+    output_law = np.maximum(output_law, edge)
     rows = np.arange(len(names))
     if not client.boxed:
         pass
@@ -262,35 +268,35 @@ def _draw_client_output(axes: Axes, client: _ClientOutput, most: int) -> None:
     else:
         inside = np.maximum(floor, edge)
         axes.barh(rows, ceiling - inside, left=inside, height=0.9, color=client.colour, alpha=0.12, linewidth=0)
-    axes.hlines(rows, np.maximum(held, edge), drawn_from, color="#CFCFCF", linewidth=1.4, zorder=1)
-    positive = held > 0
-    axes.scatter(held[positive], rows[positive], s=46, color=style.COLOURS["held"], zorder=2)
+    axes.hlines(rows, np.maximum(client_law, edge), output_law, color="#CFCFCF", linewidth=1.4, zorder=1)
+    positive = client_law > 0
+    axes.scatter(client_law[positive], rows[positive], s=46, color=style.COLOURS["held"], zorder=2)
     axes.scatter(
         np.full((~positive).sum(), edge), rows[~positive], s=46, marker="<", color=style.COLOURS["held"], zorder=2
     )
-    axes.scatter(drawn_from, rows, s=46, color=client.colour, zorder=3)
+    axes.scatter(output_law, rows, s=46, color=client.colour, zorder=3)
     for row in rows[~positive]:
         _write_text_at_point(axes, "held: 0", (edge, row), (8, 6), style.COLOURS["held"])
     axes.set_xscale("log")
-    axes.set_xlim(0.85 * edge, 1.7 * max(float(held.max()), float(ceiling.max())))
+    axes.set_xlim(0.85 * edge, 1.7 * max(float(client_law.max()), float(ceiling.max())))
     low, high = axes.get_xlim()
     ticks = [tick for tick in _TICKS if low <= tick <= high]
     axes.set_xticks(ticks, [f"{100 * tick:g} %" for tick in ticks])
     axes.set_xticks([], minor=True)
     axes.set_ylim(len(names) - 0.4, -1.1)
     axes.set_yticks(rows, names, color=style.INK, parse_math=False)
-    for label, place in zip(axes.get_yticklabels(), shown, strict=False):
-        label.set_fontweight("bold" if place == client.released else "normal")
+    for label, outcome in zip(axes.get_yticklabels(), outcomes, strict=False):
+        label.set_fontweight("bold" if outcome == client.released else "normal")
     if client.released is not None:
-        row = int(np.flatnonzero(shown == client.released)[0])
+        row = int(np.flatnonzero(outcomes == client.released)[0])
         _write_text_at_point(
-            axes, "released", (drawn_from[row], row), (0, -6), client.colour, side="center", level="top", weight="bold"
+            axes, "released", (output_law[row], row), (0, -6), client.colour, side="center", level="top", weight="bold"
         )
     axes.grid(False)
     axes.spines["left"].set_visible(False)
-    side, away = ("left", 8) if held[0] >= drawn_from[0] else ("right", -8)
-    _write_text_at_point(axes, "held", (held[0], 0), (away, 0), style.COLOURS["held"], side=side, level="center")
-    _write_text_at_point(axes, "drawn from", (drawn_from[0], 0), (0, 7), client.colour, side="center")
+    side, away = ("left", 8) if client_law[0] >= output_law[0] else ("right", -8)
+    _write_text_at_point(axes, "held", (client_law[0], 0), (away, 0), style.COLOURS["held"], side=side, level="center")
+    _write_text_at_point(axes, "drawn from", (output_law[0], 0), (0, 7), client.colour, side="center")
     if not client.boxed:
         axes.set_xlabel(f"claimed: {client.claim}; it states no box", color=client.colour)
     elif np.ptp(client.floor) == np.ptp(client.ceiling) == 0.0:
@@ -303,7 +309,7 @@ def _draw_client_output(axes: Axes, client: _ClientOutput, most: int) -> None:
 def _write_text_at_point(
     axes: Axes,
     text: str,
-    place: tuple[float, float],
+    point: tuple[float, float],
     shift: tuple[int, int],
     colour: str,
     *,
@@ -312,5 +318,5 @@ def _write_text_at_point(
     weight: str = "normal",
 ) -> None:
     axes.annotate(
-        text, place, shift, textcoords="offset points", color=colour, ha=side, va=level, fontsize=9, fontweight=weight
+        text, point, shift, textcoords="offset points", color=colour, ha=side, va=level, fontsize=9, fontweight=weight
     )

@@ -84,15 +84,15 @@ class RiskCurve:
 def _compute_risk_curve(
     family: FiniteFamily | ContinuousFamily, epsilon: NDArray[np.float64], f: FDivergence, *, bracket: bool
 ) -> RiskCurve:
-    found = [minimax_risk(family, epsilon=each, divergence=f, bracket=bracket) for each in epsilon.tolist()]
-    baseline = np.array([float(MollifierSampler(family, epsilon=each).risk(f)) for each in epsilon.tolist()])
-    smallest = np.array([float(risk) for risk in found])
-    exact = all(risk.tight for risk in found)
+    risks = [minimax_risk(family, epsilon=budget, divergence=f, bracket=bracket) for budget in epsilon.tolist()]
+    baseline = np.array([float(MollifierSampler(family, epsilon=budget).risk(f)) for budget in epsilon.tolist()])
+    smallest = np.array([float(risk) for risk in risks])
+    exact = all(risk.tight for risk in risks)
     if exact or not bracket:
         return RiskCurve(f.name, epsilon, smallest, baseline, exact)
-    lower = np.array([risk.bracket[0] for risk in found])
-    own = np.array([float(OptimalSampler(family, epsilon=each).risk(f)) for each in epsilon.tolist()])
-    return RiskCurve(f.name, epsilon, smallest, baseline, exact, lower, own)
+    lower = np.array([risk.bracket[0] for risk in risks])
+    attained = np.array([float(OptimalSampler(family, epsilon=budget).risk(f)) for budget in epsilon.tolist()])
+    return RiskCurve(f.name, epsilon, smallest, baseline, exact, lower, attained)
 
 
 def _refuse_too_many_panels(panels: int) -> None:
@@ -111,15 +111,15 @@ def risk_curves_figure(curves: Sequence[RiskCurve], *, ax: AxesLike | None = Non
     rows, columns = (2, 2) if len(curves) == MOST_PANELS else (1, len(curves))
     with style.using_library_style():
         size = 1.0 + 4.2 * columns, 0.7 + 3.1 * rows
-        drawn, panels = style.new_or_given_figure_and_panels(ax, title, size=size, panels=(rows, columns), share=True)
-        for place, (axes, curve) in enumerate(zip(panels, curves, strict=True)):
-            _draw_risk_panel(axes, curve, named=place == 0)
-            if place >= len(curves) - columns:
+        figure, panels = style.new_or_given_figure_and_panels(ax, title, size=size, panels=(rows, columns), share=True)
+        for index, (axes, curve) in enumerate(zip(panels, curves, strict=True)):
+            _draw_risk_panel(axes, curve, with_names=index == 0)
+            if index >= len(curves) - columns:
                 axes.set_xlabel("privacy budget ε")
-    return drawn
+    return figure
 
 
-def _draw_risk_panel(axes: Axes, curve: RiskCurve, *, named: bool) -> None:
+def _draw_risk_panel(axes: Axes, curve: RiskCurve, *, with_names: bool) -> None:
     style.write_panel_title(axes, divergence_label(curve.divergence))
     optimal, mollifier = (np.where(np.isfinite(y), y, np.nan) for y in (curve.optimal, curve.mollifier))
     axes.plot(curve.epsilon, mollifier, color=style.COLOURS["mollifier"], clip_on=False)
@@ -142,9 +142,9 @@ def _draw_risk_panel(axes: Axes, curve: RiskCurve, *, named: bool) -> None:
     axes.set_ylim(bottom=0.0)
     axes.locator_params(axis="y", nbins=5)
     if curve.least is not None:
-        if named:
+        if with_names:
             _write_three_curve_names_in_corner(axes)
-    elif named:
+    elif with_names:
         best = "optimal: nobody\ncan go below" if curve.exact else "optimal box\n(upper bound)"
         _write_two_curve_names(axes, curve.epsilon, mollifier, "mollifier\n(baseline)", optimal, best)
     elif not curve.exact:
@@ -181,21 +181,27 @@ def _write_two_curve_names(
         return
     corner, side = ((0.04, 0.06), "left") if left > 0.5 * len(x) else ((0.98, 0.94), "right")
     heights = (16, 0) if side == "left" else (-12, -28)
-    for text, who, height in zip((upper_text, lower_text), ("mollifier", "optimal"), heights, strict=True):
-        _write_curve_name(axes, text.replace("\n", " "), who, corner, (0, height), side, "axes fraction")
+    for text, mechanism, height in zip((upper_text, lower_text), ("mollifier", "optimal"), heights, strict=True):
+        _write_curve_name(axes, text.replace("\n", " "), mechanism, corner, (0, height), side, "axes fraction")
 
 
 def _write_curve_name(
-    axes: Axes, text: str, who: str, place: tuple[float, float], shift: tuple[int, int], side: str, coordinates: str
+    axes: Axes,
+    text: str,
+    mechanism: str,
+    point: tuple[float, float],
+    shift: tuple[int, int],
+    side: str,
+    coordinates: str,
 ) -> None:
     """Write a text in a curve's colour, shifted by points from a place; it grows away from that place."""
     axes.annotate(
         text,
-        place,
+        point,
         shift,
         xycoords=coordinates,
         textcoords="offset points",
-        color=style.COLOURS[who],
+        color=style.COLOURS[mechanism],
         ha=side,
         va="top" if shift[1] < 0 and coordinates == "data" else "bottom",
         fontsize=9.5,
@@ -205,9 +211,9 @@ def _write_curve_name(
 def _round_tick_values(low: float, high: float) -> list[float]:
     """1, 2, 5 times powers of ten within the range; every other one if that is many."""
     powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
-    found = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
-    inside = [value for value in found if low * 0.999 <= value <= high * 1.001]
-    return inside if len(inside) <= 7 else [value for value in inside if np.isclose(np.log10(value) % 1, 0)]
+    candidates = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
+    ticks = [value for value in candidates if low * 0.999 <= value <= high * 1.001]
+    return ticks if len(ticks) <= 7 else [value for value in ticks if np.isclose(np.log10(value) % 1, 0)]
 
 
 Floats = NDArray[np.float64]
@@ -239,23 +245,28 @@ def frontier(
     """
     style.refuse_wrong_axes_or_title(ax, title, 1)
     designs = check_list("designs", designs, "pass what discreet.design(...) returned, one or more")
-    for one in designs:
-        check_kind("designs", one, Design, "pass what discreet.design(...) returned, one or more")
+    for design in designs:
+        check_kind("designs", design, Design, "pass what discreet.design(...) returned, one or more")
     points = {} if others is None else _other_samplers_as_points(others)
-    if not designs or len({(one.divergence.name, one.epsilon, one.over) for one in designs}) > 1:
+    if not designs or len({(design.divergence.name, design.epsilon, design.over) for design in designs}) > 1:
         raise DiscreetError(
             "designs are one or more with the same epsilon and divergence, over the mean; vary keep alone"
         )
-    ordered = sorted(designs, key=lambda one: float(one.worst(one.divergence)))
-    name = divergence_label(ordered[0].divergence.name)
-    worst = np.array([float(one.worst(one.divergence)) for one in ordered])
-    mean, floor = np.array([one.value for one in ordered]), np.array([one.bound for one in ordered])
+    sorted_designs = sorted(designs, key=lambda design: float(design.worst(design.divergence)))
+    name = divergence_label(sorted_designs[0].divergence.name)
+    worst = np.array([float(design.worst(design.divergence)) for design in sorted_designs])
+    mean, floor = (
+        np.array([design.value for design in sorted_designs]),
+        np.array([design.bound for design in sorted_designs]),
+    )
     if title is None and ax is None:
-        title = f"What a better mean costs: epsilon {ordered[0].epsilon:g}, {ordered[0].family.size:,} outcomes"
+        title = f"What a better mean costs: epsilon {sorted_designs[0].epsilon:g}, {sorted_designs[0].family.size:,} outcomes"
     with style.using_library_style():
-        drawn, (axes,) = style.new_or_given_figure_and_panels(ax, title, size=(6.8, 4.8))
+        figure, (axes,) = style.new_or_given_figure_and_panels(ax, title, size=(6.8, 4.8))
         style.write_panel_title(
-            axes, "Designs, as less is kept", f"{ordered[0].examples:,} examples; grey: proved to be out of reach"
+            axes,
+            "Designs, as less is kept",
+            f"{sorted_designs[0].examples:,} examples; grey: proved to be out of reach",
         )
         axes.fill_between(
             worst, 0.0, floor, step="pre", color="#F3F3F3", linewidth=0
@@ -269,38 +280,38 @@ def frontier(
         axes.set_ylabel(f"mean over the examples, {name}")
         axes.set_ylim(bottom=0.0)
         _write_point_names(
-            axes, [f"{one.keep:g}" for one in ordered], worst, mean
+            axes, [f"{design.keep:g}" for design in sorted_designs], worst, mean
         )  # the limits of the axes are known by now
         axes.legend(frameon=False)
-    return drawn
+    return figure
 
 
 def _other_samplers_as_points(others: Any) -> dict[str, tuple[float, float]]:
     """The points of other samplers by name."""
     fix = "pass {name: (worst case, mean)}"
     check_kind("others", others, Mapping, fix)
-    found = {}
+    points = {}
     for name, point in others.items():
-        place = as_floats(point, f"others[{name!r}]")
-        if not isinstance(name, str) or place.shape != (2,):
+        pair = as_floats(point, f"others[{name!r}]")
+        if not isinstance(name, str) or pair.shape != (2,):
             raise DiscreetError(f"others[{name!r}] = {point!r} is not a pair of numbers with a name; {fix}")
-        found[name] = (float(place[0]), float(place[1]))
-    return found
+        points[name] = (float(pair[0]), float(pair[1]))
+    return points
 
 
 def _write_point_names(axes: Axes, names: Sequence[str], x: Floats, y: Floats) -> None:
     """Name every point; points that are too close share one list, in turn above and below."""
-    at = axes.transAxes.inverted().transform(axes.transData.transform(np.column_stack([x, y])))
+    positions = axes.transAxes.inverted().transform(axes.transData.transform(np.column_stack([x, y])))
     groups: list[list[int]] = []
-    for place in range(len(names)):
-        if groups and (np.abs(at[place] - at[groups[-1][0]]) < _APART).all():
-            groups[-1].append(place)
+    for index in range(len(names)):
+        if groups and (np.abs(positions[index] - positions[groups[-1][0]]) < _APART).all():
+            groups[-1].append(index)
         else:
-            groups.append([place])
+            groups.append([index])
     for turn, group in enumerate(groups):
-        first, left, below = group[0], at[group[0], 0] > 1.0 - _RIGHT_MARGIN, turn % 2 == 1
+        first, left, below = group[0], positions[group[0], 0] > 1.0 - _RIGHT_MARGIN, turn % 2 == 1
         axes.annotate(
-            ", ".join(names[place] for place in group), (x[first], y[first]), (-4 if left else 4, -5 if below else 4),
+            ", ".join(names[index] for index in group), (x[first], y[first]), (-4 if left else 4, -5 if below else 4),
             textcoords="offset points", ha="right" if left else "left", va="top" if below else "bottom", color=style.QUIET, fontsize=8,
         )  # fmt: skip
 
@@ -343,17 +354,17 @@ def plan(
     OPEN_UNIT.check("accuracy", accuracy, "five percent is 0.05")
     OPEN_UNIT.check("confidence", confidence)
     style.refuse_wrong_axes_or_title(ax, title, 2)
-    budgets = sorted({check_epsilon(each) for each in check_list("epsilons", epsilons, "pass one budget or more")})
+    budgets = sorted({check_epsilon(budget) for budget in check_list("epsilons", epsilons, "pass one budget or more")})
     if not budgets:
         raise DiscreetError("epsilons is empty; give one budget or more")
     if title is None and ax is None:
         title = f"A plan for {pluralise(clients, 'client')} and {pluralise(family.size, 'outcome')}"
-    found = _compute_plan_curves(family, clients, budgets, accuracy, confidence)
+    curves = _compute_plan_curves(family, clients, budgets, accuracy, confidence)
     with style.using_library_style():
-        drawn, (left, right) = style.new_or_given_figure_and_panels(ax, title, size=(11.6, 4.6), panels=(1, 2))
-        _draw_risk_against_epsilon(left, found)
-        _draw_margins_against_clients(right, found)
-    return drawn
+        figure, (left, right) = style.new_or_given_figure_and_panels(ax, title, size=(11.6, 4.6), panels=(1, 2))
+        _draw_risk_against_epsilon(left, curves)
+        _draw_margins_against_clients(right, curves)
+    return figure
 
 
 @dataclass(frozen=True)
@@ -372,8 +383,8 @@ def _compute_plan_curves(
     family: Simplex | Band, clients: int, budgets: Sequence[float], accuracy: float, confidence: float
 ) -> _PlanCurves:
     grid = np.geomspace(min(budgets[0], 0.1), max(budgets[-1], 10.0), 60)
-    samplers = [OptimalSampler(family, epsilon=each) for each in grid.tolist()]
-    sizes = np.geomspace(max(10, clients / 100), clients * 100, 40)
+    samplers = [OptimalSampler(family, epsilon=budget) for budget in grid.tolist()]
+    sizes = np.geomspace(max(min(10, clients), clients / 100), clients * 100, 40)
 
     def share_margin_of_mechanism(name: str, budget: float, size: float) -> float:
         sampler = SERVING[name](family, epsilon=budget)
@@ -393,14 +404,14 @@ def _compute_plan_curves(
     )
 
 
-def _draw_risk_against_epsilon(axes: Axes, plan: _PlanCurves) -> None:
+def _draw_risk_against_epsilon(axes: Axes, curves: _PlanCurves) -> None:
     style.write_panel_title(
         axes, "What a sample costs its client", "least worst-case divergence, linear and optimal alike"
     )
-    for name, risk in plan.risk.items():
-        axes.plot(plan.epsilon, risk, _STYLES[name], color=style.COLOURS["optimal"], label=divergence_label(name))
+    for name, risk in curves.risk.items():
+        axes.plot(curves.epsilon, risk, _STYLES[name], color=style.COLOURS["optimal"], label=divergence_label(name))
     axes.set_xscale("log")
-    ticks = [tick for tick in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20) if plan.epsilon[0] <= tick <= plan.epsilon[-1]]
+    ticks = [tick for tick in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20) if curves.epsilon[0] <= tick <= curves.epsilon[-1]]
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.set_xticks([], minor=True)
     axes.set_ylim(bottom=0.0)
@@ -408,15 +419,15 @@ def _draw_risk_against_epsilon(axes: Axes, plan: _PlanCurves) -> None:
     axes.legend(loc="upper right", frameon=False, labelcolor=style.INK)
 
 
-def _draw_margins_against_clients(axes: Axes, plan: _PlanCurves) -> None:
+def _draw_margins_against_clients(axes: Axes, curves: _PlanCurves) -> None:
     style.write_panel_title(
         axes, "How well a share will be known", "half-width of its interval at worst: linear solid, optimal dotted"
     )
-    budgets = sorted({budget for budget, _ in plan.errors})
+    budgets = sorted({budget for budget, _ in curves.errors})
     shades = dict(zip(budgets, np.linspace(1.0, 0.35, len(budgets))[::-1], strict=True))
-    for (budget, name), errors in plan.errors.items():
+    for (budget, name), errors in curves.errors.items():
         axes.plot(
-            plan.clients, errors, "-" if name == "linear" else ":", color=style.COLOURS[name], alpha=float(shades[budget]),
+            curves.clients, errors, "-" if name == "linear" else ":", color=style.COLOURS[name], alpha=float(shades[budget]),
             linewidth=1.8,
         )  # fmt: skip
     axes.set_xscale("log")
@@ -424,20 +435,25 @@ def _draw_margins_against_clients(axes: Axes, plan: _PlanCurves) -> None:
     lowest = np.inf
     gap = (axes.get_ylim()[1] / axes.get_ylim()[0]) ** 0.045
     for budget in budgets:  # more privacy gives a higher line: names move down until they are apart
-        lowest = min(float(plan.errors[budget, "linear"][-1]), lowest / gap)
+        lowest = min(float(curves.errors[budget, "linear"][-1]), lowest / gap)
         axes.annotate(
-            f"ε = {budget:g}", (plan.clients[-1], lowest), (4, 0), textcoords="offset points", va="center",
+            f"ε = {budget:g}", (curves.clients[-1], lowest), (4, 0), textcoords="offset points", va="center",
             color=style.COLOURS["linear"], fontsize=8, annotation_clip=False,
         )  # fmt: skip
-    axes.axhline(plan.accuracy, color=style.INK, linewidth=0.8)
+    axes.axhline(curves.accuracy, color=style.INK, linewidth=0.8)
     axes.annotate(
-        f"wanted: ±{plan.accuracy:g}", (plan.clients[0], plan.accuracy), (4, 3), textcoords="offset points", fontsize=8,
+        f"wanted: ±{curves.accuracy:g}", (curves.clients[0], curves.accuracy), (4, 3), textcoords="offset points", fontsize=8,
         bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5},
     )  # fmt: skip
-    axes.axvline(plan.planned, color=style.QUIET, linewidth=0.8, linestyle="--")
+    axes.axvline(curves.planned, color=style.QUIET, linewidth=0.8, linestyle="--")
     axes.annotate(
-        "planned", (plan.planned, axes.get_ylim()[0]), (3, 3), textcoords="offset points", fontsize=8, color=style.QUIET
+        "planned",
+        (curves.planned, axes.get_ylim()[0]),
+        (3, 3),
+        textcoords="offset points",
+        fontsize=8,
+        color=style.QUIET,
     )
-    axes.set_xlim(plan.clients[0], plan.clients[-1])
+    axes.set_xlim(curves.clients[0], curves.clients[-1])
     axes.set_xlabel("clients")
     axes.set_ylabel("± share")

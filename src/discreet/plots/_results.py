@@ -62,26 +62,28 @@ def population(
         check_kind("found", found, Population, "pass what discreet.estimation.population(...) returns")
     check_count("most", most)
     style.refuse_wrong_axes_or_title(ax, title, 1)
-    known = None if truth is None else _truth_as_shares(truth, found)
+    true_shares = None if truth is None else _truth_as_shares(truth, found)
     if ax is None:
         promise = privacy_label(found.sampler.privacy, found.sampler.epsilon)
-        released = "reports" if isinstance(found, ReportedPopulation) else "samples"
-        usual = f"The population behind {found.clients:,} private {released} {promise}"
-        title = usual if title is None else style.drawable_text_or_fallback(title, usual)
+        noun = "reports" if isinstance(found, ReportedPopulation) else "samples"
+        default_title = f"The population behind {found.clients:,} private {noun} {promise}"
+        title = default_title if title is None else style.drawable_text_or_fallback(title, default_title)
     height = 4.6 if found.domain.edges is not None else max(3.2, 1.6 + 0.32 * min(most, found.domain.size))
     with style.using_library_style():
-        drawn, (axes,) = style.new_or_given_figure_and_panels(ax, title, size=(8.4, height))
+        figure, (axes,) = style.new_or_given_figure_and_panels(ax, title, size=(8.4, height))
         if found.domain.edges is None:
-            _draw_label_shares(axes, found, known, most)
-            above = {"bbox_to_anchor": (1.0, 1.0), "ncols": 3} if ax is None else {}  # given axes may have a title
-            axes.legend(loc="lower right", frameon=False, labelcolor=style.INK, **above)
+            _draw_label_shares(axes, found, true_shares, most)
+            legend_place = (
+                {"bbox_to_anchor": (1.0, 1.0), "ncols": 3} if ax is None else {}
+            )  # given axes may have a title
+            axes.legend(loc="lower right", frameon=False, labelcolor=style.INK, **legend_place)
         else:
-            _draw_cell_densities(axes, found, known, found.domain.edges)
-    return drawn
+            _draw_cell_densities(axes, found, true_shares, found.domain.edges)
+    return figure
 
 
-def _truth_as_shares(truth: Any, found: AnyPopulation) -> Floats:
-    family, size = found.sampler.family, found.domain.size
+def _truth_as_shares(truth: Any, estimate: AnyPopulation) -> Floats:
+    family, size = estimate.sampler.family, estimate.domain.size
     shares = (
         as_renormalised_laws(truth, "truth", size)
         if isinstance(family, ContinuousFamily)
@@ -92,74 +94,74 @@ def _truth_as_shares(truth: Any, found: AnyPopulation) -> Floats:
     return np.asarray(shares)
 
 
-def _draw_label_shares(axes: Axes, found: AnyPopulation, truth: Floats | None, most: int) -> None:
+def _draw_label_shares(axes: Axes, estimate: AnyPopulation, truth: Floats | None, most: int) -> None:
     """Draw a row for each label. Those that are selected by their estimates, which are random, have intervals that hold all at once."""
-    law, colour = found.law, style.estimate_colour(exact=found.exact)
-    by = law.estimate if truth is None else truth
-    shown = np.argsort(-by, kind="stable")[:most]
-    rows = np.arange(len(shown))
-    ranked = truth is None and len(shown) < len(by)
+    law, colour = estimate.law, style.estimate_colour(exact=estimate.exact)
+    sort_keys = law.estimate if truth is None else truth
+    outcomes = np.argsort(-sort_keys, kind="stable")[:most]
+    rows = np.arange(len(outcomes))
+    ranked = truth is None and len(outcomes) < len(sort_keys)
     low, high = (law.all_low, law.all_high) if ranked else (law.low, law.high)
-    axes.hlines(rows, low[shown], high[shown], color=colour, linewidth=5.0, alpha=0.28)
-    for row, place in enumerate(shown):  # an unbiased estimate may lie outside [0, 1], where its interval is cut
-        estimate = law.estimate[place]
-        end = min(max(estimate, low[place]), high[place])
-        if end != estimate:
-            axes.plot([estimate, end], [row, row], color=colour, linewidth=1.0)
-    marker, label = ("o", _UNBIASED) if found.exact else ("|", _AMONG_SAMPLES)
-    axes.scatter(law.estimate[shown], rows, s=42, marker=marker, color=colour, zorder=3, label=label)
-    if found.reweighted is not None:
-        examples = found.reweighted.law[shown]
+    axes.hlines(rows, low[outcomes], high[outcomes], color=colour, linewidth=5.0, alpha=0.28)
+    for row, outcome in enumerate(outcomes):  # an unbiased estimate may lie outside [0, 1], where its interval is cut
+        share = law.estimate[outcome]
+        end = min(max(share, low[outcome]), high[outcome])
+        if end != share:
+            axes.plot([share, end], [row, row], color=colour, linewidth=1.0)
+    marker, label = ("o", _UNBIASED) if estimate.exact else ("|", _AMONG_SAMPLES)
+    axes.scatter(law.estimate[outcomes], rows, s=42, marker=marker, color=colour, zorder=3, label=label)
+    if estimate.reweighted is not None:
+        examples = estimate.reweighted.law[outcomes]
         axes.scatter(examples, rows, s=42, marker="x", color=_BY_EXAMPLES, zorder=3, label="by examples")
     if truth is not None:
         axes.scatter(
-            truth[shown], rows, s=64, marker="D", facecolor="none", edgecolor=style.INK, zorder=4, label="truth"
+            truth[outcomes], rows, s=64, marker="D", facecolor="none", edgecolor=style.INK, zorder=4, label="truth"
         )
     axes.axvline(0.0, color="#BBBBBB", linewidth=0.8)
     style.write_row_names(
-        axes, [style.short_drawable_name(found.domain.names[place], f"outcome {place}") for place in shown]
+        axes, [style.short_drawable_name(estimate.domain.names[outcome], f"outcome {outcome}") for outcome in outcomes]
     )
-    more = f"; {len(by) - len(shown):,} more outcomes not shown" if len(by) > len(shown) else ""
-    together = f", all {len(by):,} at once" if ranked else ""
+    more = f"; {len(sort_keys) - len(outcomes):,} more outcomes not shown" if len(sort_keys) > len(outcomes) else ""
+    scope = f", all {len(sort_keys):,} at once" if ranked else ""
     axes.set_xlabel(
-        f"share of the average client's records{more}\nbars: {_interval_label(found)}{together}, cut at 0", loc="left"
+        f"share of the average client's records{more}\nbars: {_interval_label(estimate)}{scope}, cut at 0", loc="left"
     )
     axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
 
 
-def _draw_cell_densities(axes: Axes, found: AnyPopulation, truth: Floats | None, edges: Floats) -> None:
+def _draw_cell_densities(axes: Axes, estimate: AnyPopulation, truth: Floats | None, edges: Floats) -> None:
     """Draw a step for each cell: the density, its interval and the truth."""
-    law, width, colour = found.law, np.diff(edges), style.estimate_colour(exact=found.exact)
+    law, width, colour = estimate.law, np.diff(edges), style.estimate_colour(exact=estimate.exact)
     style.fill_between_steps(axes, edges, law.low / width, law.high / width, colour)
-    label = _UNBIASED if found.exact else _AMONG_SAMPLES
+    label = _UNBIASED if estimate.exact else _AMONG_SAMPLES
     axes.stairs(law.estimate / width, edges, color=colour, linewidth=1.8, label=label)
-    if found.reweighted is not None:
-        axes.stairs(found.reweighted.law / width, edges, color=_BY_EXAMPLES, linewidth=1.4, label="by examples")
+    if estimate.reweighted is not None:
+        axes.stairs(estimate.reweighted.law / width, edges, color=_BY_EXAMPLES, linewidth=1.4, label="by examples")
     if truth is not None:
         axes.stairs(truth / width, edges, color=style.INK, linewidth=1.2, linestyle="--", label="truth")
-    axes.set_xlim(*_value_range_of_cells(found, edges))
+    axes.set_xlim(*_value_range_of_cells(estimate, edges))
     axes.axhline(0.0, color="#BBBBBB", linewidth=0.8)
-    axes.set_xlabel(f"value; band: {_interval_label(found)}")
+    axes.set_xlabel(f"value; band: {_interval_label(estimate)}")
     axes.set_ylabel("density of the average client")
     axes.legend(loc="upper right", frameon=False, labelcolor=style.INK)
 
 
-def _value_range_of_cells(found: AnyPopulation, edges: Floats) -> tuple[float, float]:
+def _value_range_of_cells(estimate: AnyPopulation, edges: Floats) -> tuple[float, float]:
     """Between which values the cells lie; of a continuous family, all but a thousandth of its reference at each end.
 
     The outermost bins of a continuous family may reach far beyond the clients.
     """
-    finest = found.finest
+    finest = estimate.finest
     if finest is None or finest.domain.edges is None:
         return float(edges[0]), float(edges[-1])
-    upto = np.append(0.0, np.cumsum(finest.reference))
-    low, high = np.interp([_TAIL, 1.0 - _TAIL], upto, finest.domain.edges)
+    mass_below = np.append(0.0, np.cumsum(finest.reference))
+    low, high = np.interp([_TAIL, 1.0 - _TAIL], mass_below, finest.domain.edges)
     return float(low), float(high)
 
 
-def _interval_label(found: AnyPopulation) -> str:
-    told = f"{confidence_text(found.confidence)} intervals"
-    return told if found.exact else f"{told}, with every share that could have led to it"
+def _interval_label(estimate: AnyPopulation) -> str:
+    label = f"{confidence_text(estimate.confidence)} intervals"
+    return label if estimate.exact else f"{label}, with every share that could have led to it"
 
 
 def audit(found: BlackBoxAudit, *, ax: AxesLike | None = None, title: str | None = None) -> Figure:
@@ -182,39 +184,43 @@ def audit(found: BlackBoxAudit, *, ax: AxesLike | None = None, title: str | None
     if title is None and ax is None:
         title = f"Claimed ε = {found.epsilon:g}: {'refuted' if found.is_refuted else 'not refuted'}"
     with style.using_library_style():
-        drawn, (left, right) = style.new_or_given_figure_and_panels(ax, title, size=(10.0, 4.0), panels=(1, 2))
+        figure, (left, right) = style.new_or_given_figure_and_panels(ax, title, size=(10.0, 4.0), panels=(1, 2))
         _draw_event_frequencies(left, found)
         _draw_event_epsilon_bounds(right, found)
-    return drawn
+    return figure
 
 
-def _draw_event_frequencies(axes: Axes, found: BlackBoxAudit) -> None:
-    event = found.events[0]
+def _draw_event_frequencies(axes: Axes, audit_record: BlackBoxAudit) -> None:
+    event = audit_record.events[0]
     style.write_panel_title(axes, "The leading event", style.short_drawable_name(event.description, "event 1", 52))
     heights = (event.first_count / event.draws, event.second_count / event.draws)
-    names = [f"input {_audited_input_text(found.inputs[place])}" for place in (event.first_input, event.second_input)]
+    names = [
+        f"input {_audited_input_text(audit_record.inputs[index])}" for index in (event.first_input, event.second_input)
+    ]
     bars = axes.bar([0, 1], heights, width=0.5, color=[style.COLOURS["mollifier"], style.COLOURS["held"]])
     axes.bar_label(bars, [f"{height:.4f}" for height in heights], padding=3)
     numbers = (event.first_input + 1, event.second_input + 1)
-    told = [style.short_drawable_name(name, f"input {number}", 24) for name, number in zip(names, numbers, strict=True)]
-    axes.set_xticks([0, 1], told, parse_math=False)
+    labels = [
+        style.short_drawable_name(name, f"input {number}", 24) for name, number in zip(names, numbers, strict=True)
+    ]
+    axes.set_xticks([0, 1], labels, parse_math=False)
     axes.set_xlim(-0.6, 1.6)
     axes.set_ylabel("how often")
 
 
-def _draw_event_epsilon_bounds(axes: Axes, found: BlackBoxAudit) -> None:
-    claim, bounds = found.epsilon, [event.empirical_epsilon_lower_bound for event in found.events]
+def _draw_event_epsilon_bounds(axes: Axes, audit_record: BlackBoxAudit) -> None:
+    claim, bounds = audit_record.epsilon, [event.empirical_epsilon_lower_bound for event in audit_record.events]
     style.write_panel_title(
         axes, "What each event proves", "a lower bound for epsilon, on draws that had no part in choosing it"
     )
-    places = list(range(len(bounds)))
+    rows = list(range(len(bounds)))
     colours = [style.COLOURS["mollifier"] if bound > claim else style.COLOURS["optimal"] for bound in bounds]
-    bars = axes.barh(places, bounds, height=0.5, color=colours)
+    bars = axes.barh(rows, bounds, height=0.5, color=colours)
     axes.bar_label(bars, [f"{bound:.3f}" for bound in bounds], padding=3)
     axes.axvline(claim, color=style.QUIET, linewidth=1.2, linestyle="--")
     axes.annotate(f"claimed {claim:g}", (claim, 1.0), (4, -2), xycoords=("data", "axes fraction"),
                   textcoords="offset points", color=style.QUIET, fontsize=9, va="top")  # fmt: skip
-    axes.set_yticks(places, [f"event {place + 1}" for place in places])
+    axes.set_yticks(rows, [f"event {row + 1}" for row in rows])
     axes.set_ylim(len(bounds) - 0.5, -0.9)
     axes.set_xlim(0.0, 1.2 * max(claim, *bounds))
     axes.grid(visible=False)
@@ -283,18 +289,18 @@ def comparison(
     check_kind("records", records, Sequence, "pass compare(...).records")
     if not all(hasattr(record, "mechanism") for record in records):
         raise DiscreetError("records holds something else; pass compare(...).records")
-    for name, given in (("colours", colours), ("labels", labels), ("style", style)):
-        if given is not None:
-            check_kind(name, given, Mapping, "pass a dict")
+    for name, settings in (("colours", colours), ("labels", labels), ("style", style)):
+        if settings is not None:
+            check_kind(name, settings, Mapping, "pass a dict")
     rows = [record for record in records if not math.isnan(record.epsilon)]
     if not rows:
         raise DiscreetError("records is empty, or without pure budgets; pass compare(...).records")
     names = list(dict.fromkeys(record.mechanism for record in rows))
     panels = list(dict.fromkeys(record.divergence for record in rows))
     shades = {**mechanism_colours(names), **(colours or {})}
-    own: Any = dict(style or {})
-    with using_library_style() if style is None else matplotlib.rc_context(own):
-        drawn, axes = new_or_given_figure_and_panels(
+    rc_settings: Any = dict(style or {})
+    with using_library_style() if style is None else matplotlib.rc_context(rc_settings):
+        figure, axes = new_or_given_figure_and_panels(
             ax, title, size=(3.4 * len(panels) + 1.6, 3.6), panels=(1, len(panels))
         )
         for panel, name in zip(axes, panels, strict=True):
@@ -304,7 +310,7 @@ def comparison(
             panel.set_title(_shorten_and_escape_name(divergence_label(name)), loc="left", fontsize=11)
         axes[0].set_ylabel(_VALUES[value])
         axes[-1].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=9)
-    return drawn
+    return figure
 
 
 def _shorten_and_escape_name(name: str) -> str:
@@ -322,24 +328,29 @@ def _draw_compared_mechanisms(
 ) -> None:
     budgets = sorted({row.epsilon for row in rows})
     as_bars = len(budgets) == 1
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         points = sorted((row.epsilon, getattr(row, value)) for row in rows if row.mechanism == name)
         if not points:
             continue
-        bound = value == "worst_case" and not all(row.exact for row in rows if row.mechanism == name)
-        label = labels.get(name, _shorten_and_escape_name(name)) + (" (upper bound)" if bound else "")
+        is_bound = value == "worst_case" and not all(row.exact for row in rows if row.mechanism == name)
+        label = labels.get(name, _shorten_and_escape_name(name)) + (" (upper bound)" if is_bound else "")
         if as_bars:
-            axes.bar(place, points[0][1], color=colours[name], label=label, alpha=0.5 if bound else 1.0)
+            axes.bar(index, points[0][1], color=colours[name], label=label, alpha=0.5 if is_bound else 1.0)
         else:
-            line = ":" if bound else "-"
+            line = ":" if is_bound else "-"
             axes.plot(*zip(*points, strict=True), line, color=colours[name], label=label, marker="o", markersize=3.5)
-    known = sorted({(row.epsilon, row.smallest) for row in rows if not math.isnan(row.smallest)})
-    if value == "worst_case" and known:
-        dashed: Any = {"color": style.QUIET, "linestyle": (0, (4, 2)), "linewidth": 1.0, "label": "smallest possible"}
+    smallest = sorted({(row.epsilon, row.smallest) for row in rows if not math.isnan(row.smallest)})
+    if value == "worst_case" and smallest:
+        line_style: Any = {
+            "color": style.QUIET,
+            "linestyle": (0, (4, 2)),
+            "linewidth": 1.0,
+            "label": "smallest possible",
+        }
         if as_bars:
-            axes.axhline(known[0][1], **dashed)
+            axes.axhline(smallest[0][1], **line_style)
         else:
-            axes.plot(*zip(*known, strict=True), **dashed)
+            axes.plot(*zip(*smallest, strict=True), **line_style)
     axes.set_ylim(bottom=0.0)
     axes.set_xlabel(f"ε = {budgets[0]:g}" if as_bars else "ε")
     if as_bars:

@@ -40,8 +40,8 @@ OTHER_COLOURS = ("#CC79A7", "#56B4E9", "#E69F00", "#F0E442", "#000000")  # the r
 def mechanism_colours(names: Sequence[str]) -> dict[str, str]:
     """The colours of mechanisms; those that are not ours get the others in turn."""
     others = [name for name in names if name not in COLOURS]
-    turns = {name: OTHER_COLOURS[place % len(OTHER_COLOURS)] for place, name in enumerate(others)}
-    return {name: COLOURS.get(name) or turns[name] for name in names}
+    fallbacks = {name: OTHER_COLOURS[index % len(OTHER_COLOURS)] for index, name in enumerate(others)}
+    return {name: COLOURS.get(name) or fallbacks[name] for name in names}
 
 
 _SCRIPTS = (  # fonts for scripts that the default lacks, if installed
@@ -150,15 +150,17 @@ def estimate_colour(*, exact: bool) -> str:
 
 def missing_fonts_note(names: Iterable[Any]) -> str | None:
     """Which font to install for labels that no installed font can write, and that a picture numbers instead; None if there are none."""
-    missing = [str(name) for name in names if any(ord(letter) not in _drawable_characters() for letter in str(name))]
-    if not missing:
+    missing_names = [
+        str(name) for name in names if any(ord(letter) not in _drawable_characters() for letter in str(name))
+    ]
+    if not missing_names:
         return None
-    letters = sorted({letter for name in missing for letter in name if ord(letter) not in _drawable_characters()})
+    letters = sorted({letter for name in missing_names for letter in name if ord(letter) not in _drawable_characters()})
     scripts = [unicodedata.name(letter, "").split(" ")[0].split("-")[0] for letter in letters]
-    wanted = dict.fromkeys(_FONTS.get(script, _ANY_FONT) for script in scripts)
-    fonts = ", ".join(f"{font} (on Debian and Ubuntu: apt install {package})" for font, package in wanted)
-    some = "a label" if len(missing) == 1 else f"{len(missing):,} labels"
-    return f"no installed font can write {some}, which pictures show by the outcome's number; install {fonts}"
+    needed_fonts = dict.fromkeys(_FONTS.get(script, _ANY_FONT) for script in scripts)
+    fonts = ", ".join(f"{font} (on Debian and Ubuntu: apt install {package})" for font, package in needed_fonts)
+    labels_text = "a label" if len(missing_names) == 1 else f"{len(missing_names):,} labels"
+    return f"no installed font can write {labels_text}, which pictures show by the outcome's number; install {fonts}"
 
 
 def empty_figure(width: float, height: float) -> Figure:
@@ -192,13 +194,13 @@ def new_or_given_figure_and_panels(
     rows, columns = panels
     refuse_wrong_axes_or_title(ax, title, rows * columns)
     if ax is None:
-        drawn = empty_figure(*size)
+        figure = empty_figure(*size)
         if title:
-            drawn.suptitle(title, x=0.012, ha="left", fontsize=13, fontweight="bold", parse_math=False)
-        return drawn, list(drawn.subplots(rows, columns, squeeze=False, sharex=share).ravel())
-    own = _axes_as_list(ax)
-    around = own[0].figure
-    return (around if isinstance(around, Figure) else around.figure), own
+            figure.suptitle(title, x=0.012, ha="left", fontsize=13, fontweight="bold", parse_math=False)
+        return figure, list(figure.subplots(rows, columns, squeeze=False, sharex=share).ravel())
+    axes = _axes_as_list(ax)
+    parent = axes[0].figure
+    return (parent if isinstance(parent, Figure) else parent.figure), axes
 
 
 def refuse_wrong_axes_or_title(ax: AxesLike | None, title: str | None, panels: int) -> None:
@@ -207,18 +209,18 @@ def refuse_wrong_axes_or_title(ax: AxesLike | None, title: str | None, panels: i
         check_kind("title", title, str, "pass a text, or leave it out")
     if ax is None:
         return
-    own = _axes_as_list(ax)
-    if len(own) != panels:
-        raise DiscreetError(f"ax holds {len(own)} axes for {panels} panels; pass one for each, or leave it out")
+    axes = _axes_as_list(ax)
+    if len(axes) != panels:
+        raise DiscreetError(f"ax holds {len(axes)} axes for {panels} panels; pass one for each, or leave it out")
     if title is not None:
         raise DiscreetError(f"title = {title!r} is for a new figure; set the titles of your own axes yourself")
 
 
 def _axes_as_list(ax: AxesLike) -> list[Axes]:
-    own = [ax] if isinstance(ax, Axes) else list(np.ravel(np.asarray(ax, dtype=object)))
-    if not all(isinstance(one, Axes) for one in own):
+    axes = [ax] if isinstance(ax, Axes) else list(np.ravel(np.asarray(ax, dtype=object)))
+    if not all(isinstance(item, Axes) for item in axes):
         raise DiscreetError(f"ax = {ax!r} is not matplotlib axes; pass what `figure.subplots()` gives, or leave it out")
-    return own
+    return axes
 
 
 def write_panel_title(axes: Axes, title: str, subtitle: str = "") -> None:

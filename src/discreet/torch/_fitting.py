@@ -30,10 +30,7 @@ _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 _STEPS = 16  # golden sections: b to within 0.0005 of the interval's length
 _TEMPERATURE_STEPS = 6
 _HOTTEST = math.log(2.0)  # temperatures of the reference from 1 to 2 are tried
-_NEAR, _NEARBY_STEPS = (
-    0.15,
-    6,
-)  # search range around the box of the reference itself
+_NEAR, _NEARBY_STEPS = 0.15, 6  # search range around the box of the reference itself
 
 
 @dataclass(frozen=True)
@@ -67,23 +64,23 @@ class _PublicExamples:
         self._logits, self._reference, self._temperature = logits.detach(), reference.detach(), temperature
         self._laws = torch.softmax(self._logits.double() / temperature, -1).cpu().numpy()
 
-    def upper_from_box_floor_fraction(self, place: float) -> float:
-        """`upper` for a place in (0, 1), the position of b between e^-epsilon and 1."""
-        b = math.exp(-self._budget) + place * -math.expm1(-self._budget)
+    def upper_from_box_floor_fraction(self, fraction: float) -> float:
+        """`upper` for a fraction in (0, 1), the position of b between e^-epsilon and 1."""
+        b = math.exp(-self._budget) + fraction * -math.expm1(-self._budget)
         if b == 1.0:  # the limit of the quotient as epsilon vanishes
-            return 1.0 / (1.0 - place)
+            return 1.0 / (1.0 - fraction)
         return max(1.0 + 1e-6, b * math.expm1(min(self._budget, LARGEST_FLOAT_EXPONENT)) / (1.0 - b))
 
-    def mean_divergence_of_box(self, place: float, hotter: float = 1.0) -> float:
-        """The mean divergence with the box at this place around the reference at this temperature."""
-        served = output(
+    def mean_divergence_of_box(self, fraction: float, reference_temperature: float = 1.0) -> float:
+        """The mean divergence with the box at this fraction around the reference at this temperature."""
+        outputs = output(
             logits=self._logits,
-            reference=self._reference if hotter == 1.0 else self._reference / hotter,
+            reference=self._reference if reference_temperature == 1.0 else self._reference / reference_temperature,
             epsilon=self._budget,
-            upper=self.upper_from_box_floor_fraction(place),
+            upper=self.upper_from_box_floor_fraction(fraction),
             temperature=self._temperature,
         )
-        return float(np.mean(self._f(self._laws, served.double().cpu().numpy())))
+        return float(np.mean(self._f(self._laws, outputs.double().cpu().numpy())))
 
 
 def fitted_upper(
@@ -137,21 +134,23 @@ def fitted_box(
         >>> box = fitted_box(epsilon=2.0, logits=after_public_letters, reference=after_nothing)
     """
     examples = _PublicExamples(epsilon, logits, reference, measure, temperature)
-    place, value = _minimise_by_golden_sections(examples.mean_divergence_of_box, 0.0, 1.0, _STEPS)
-    plain = FittedBox(examples.upper_from_box_floor_fraction(place), 1.0, value)
-    near = max(0.0, place - _NEAR), min(1.0, place + _NEAR)
+    fraction, value = _minimise_by_golden_sections(examples.mean_divergence_of_box, 0.0, 1.0, _STEPS)
+    unheated = FittedBox(examples.upper_from_box_floor_fraction(fraction), 1.0, value)
+    bounds = max(0.0, fraction - _NEAR), min(1.0, fraction + _NEAR)
 
     def best_box_at_log_temperature(warmth: float) -> FittedBox:
-        hotter = math.exp(warmth)
-        there, served = _minimise_by_golden_sections(
-            partial(examples.mean_divergence_of_box, hotter=hotter), *near, _NEARBY_STEPS
+        reference_temperature = math.exp(warmth)
+        best_fraction, least = _minimise_by_golden_sections(
+            partial(examples.mean_divergence_of_box, reference_temperature=reference_temperature),
+            *bounds,
+            _NEARBY_STEPS,
         )
-        return FittedBox(examples.upper_from_box_floor_fraction(there), hotter, served)
+        return FittedBox(examples.upper_from_box_floor_fraction(best_fraction), reference_temperature, least)
 
-    warmth, served = _minimise_by_golden_sections(
+    warmth, least = _minimise_by_golden_sections(
         lambda warmth: best_box_at_log_temperature(warmth).value, 0.0, _HOTTEST, _TEMPERATURE_STEPS
     )
-    return best_box_at_log_temperature(warmth) if served < value else plain
+    return best_box_at_log_temperature(warmth) if least < value else unheated
 
 
 def _minimise_by_golden_sections(

@@ -82,7 +82,7 @@ class LaunchPlan:
         if referenced:
             box = DeviceBox.from_size_and_terms(size, terms)
             reals = (box.b, min(box.B, _UNBOUNDED), box.ratio, box.b * TOTAL, 0.0, 0.0, 0.0)
-            whole = (1, box.unshared, box.surely_shared, 0)
+            integers = (1, box.unshared, box.surely_shared, 0)
             ceiling = box.B
         else:
             sampler = host.sampler_around_uniform_reference(size, terms)
@@ -93,15 +93,15 @@ class LaunchPlan:
             reals = (
                 float(sampler.box.lower) * size, min(ceiling, _UNBOUNDED), 1.0, 0.0, float(lower), float(upper), TOTAL / size,
             )  # fmt: skip
-            whole = (
+            integers = (
                 lower,
                 lattice.shared_total,
                 lattice.shared_total,
                 reciprocal - (reciprocal >> 63 << 64),
             )  # as int64
-        self.shared_total, self.surely_shared = whole[1:3]
+        self.shared_total, self.surely_shared = integers[1:3]
         self.reals = torch.tensor(reals, dtype=torch.float64, device=device)
-        self.whole = torch.tensor(whole, dtype=torch.int64, device=device)
+        self.whole = torch.tensor(integers, dtype=torch.int64, device=device)
         self.scales = _BITS_OF_E / temperature, _BITS_OF_E
         self.tolerances = tuple(
             largest_rounding_of_sum(size, torch.finfo(dtype).eps) + _FLOAT32_SLACK for dtype in dtypes
@@ -119,11 +119,11 @@ class LaunchPlan:
         if referenced:  # else lanes would be added up in another order than those that one program sums
             self.most_split = _LANES // lanes if size % _ALIGNMENT == 0 else 1
         width = _THREADS * _ALIGNMENT // smallest  # then a thread reads as much at a time as it can
-        sampled = _SAMPLE // width
-        self.sample_step = max(-(-size // width) // sampled, 1) * width
+        sample_parts = _SAMPLE // width
+        self.sample_step = max(-(-size // width) // sample_parts, 1) * width
         self.checked = {"LOGITS": logits, **_CHECK}
         self.solved = {
-            **self.kind, "DEPTH": _DEEP // _LANES, "BLOCK": _LANES, "SAMPLED": sampled, "WIDTH": width, "UNITS": self.units,
+            **self.kind, "DEPTH": _DEEP // _LANES, "BLOCK": _LANES, "SAMPLED": sample_parts, "WIDTH": width, "UNITS": self.units,
             "EACH": triton.next_power_of_2(triton.cdiv(size, _LANES)), "SPLIT": 1, "num_warps": _THREADS // 32,
             "maxnreg": _REGISTERS[referenced], "launch_cooperative_grid": self.processors > 0 and not referenced, "enable_fp_fusion": False,
         }  # fmt: skip
@@ -165,24 +165,24 @@ class LaunchPlan:
         is specialised on, except its constants and addresses, which are all aligned alike.
         """
         key = function.__name__, constants.get("KEEP"), constants.get("SPLIT")
-        found = self._compiled.get(key)
-        if found is None:
+        entry = self._compiled.get(key)
+        if entry is None:
             with nullcontext() if stream is None else torch.cuda.stream(stream):
                 compiled = function[(programs,)](*arguments, **constants)
             if stream is not None:
-                named = compiled.function, compiled.packed_metadata, None, None, None  # without hooks
+                options = compiled.function, compiled.packed_metadata, None, None, None  # without hooks
                 values = [value for name, value in constants.items() if name not in _OPTIONS]
-                self._compiled[key] = compiled.run, named, values
+                self._compiled[key] = compiled.run, options, values
         else:
-            launch, named, values = found
-            launch(programs, 1, 1, stream.cuda_stream, *named, *arguments, *values)
+            launch, options, values = entry
+            launch(programs, 1, 1, stream.cuda_stream, *options, *arguments, *values)
 
     def current_stream_handle(self) -> int:
         """The handle of the stream that is current on the device of the plan; 0 also stands for interpreted kernels."""
         return driver.active.get_current_stream(self._device) if self._device is not None else 0
 
 
-plan_of = lru_cache(maxsize=256)(LaunchPlan)
+cached_launch_plan = lru_cache(maxsize=256)(LaunchPlan)
 
 
 class KernelBuffers:
@@ -233,12 +233,12 @@ class KernelBuffers:
         """
         if self._device is None:
             return None
-        found = self._streams.get(handle)
-        if found is None:
-            found = self._streams[handle] = (
+        stream = self._streams.get(handle)
+        if stream is None:
+            stream = self._streams[handle] = (
                 torch.cuda.ExternalStream(handle, self._device) if handle else torch.cuda.default_stream(self._device)
             )
-        return found
+        return stream
 
 
 class _BufferPool(threading.local):
@@ -256,23 +256,23 @@ class _BufferPool(threading.local):
         self, device: torch.device, rows: int, solving: bool, programs: int, sums_of_group: int
     ) -> KernelBuffers:
         """The buffers of this thread on a device: at least so large, and `solving` if states of rows are kept."""
-        found = self._of.get(device)
-        if found is None:
-            found = self._of[device] = KernelBuffers(device, max(1024, rows), solving, programs, sums_of_group)
+        buffers = self._of.get(device)
+        if buffers is None:
+            buffers = self._of[device] = KernelBuffers(device, max(1024, rows), solving, programs, sums_of_group)
         elif (
-            rows > found.rows
-            or solving > found.solving
-            or programs > found.programs
-            or sums_of_group > found.sums_of_group
+            rows > buffers.rows
+            or solving > buffers.solving
+            or programs > buffers.programs
+            or sums_of_group > buffers.sums_of_group
         ):
-            most = (
-                max(rows, found.rows),
-                solving or found.solving,
-                max(programs, found.programs),
-                max(sums_of_group, found.sums_of_group),
+            sizes = (
+                max(rows, buffers.rows),
+                solving or buffers.solving,
+                max(programs, buffers.programs),
+                max(sums_of_group, buffers.sums_of_group),
             )
-            found = self._of[device] = KernelBuffers(device, *most)
-        return found
+            buffers = self._of[device] = KernelBuffers(device, *sizes)
+        return buffers
 
 
 BUFFERS = _BufferPool()
@@ -308,8 +308,8 @@ def _as_aligned_rows(tensor: torch.Tensor) -> torch.Tensor:
 
 def _using_device_of(tensor: torch.Tensor) -> Any:
     """A context in which the tensor's device is the current one."""
-    here = not tensor.is_cuda or tensor.device.index == torch.cuda.current_device()
-    return nullcontext() if here else torch.cuda.device_of(tensor)
+    is_current = not tensor.is_cuda or tensor.device.index == torch.cuda.current_device()
+    return nullcontext() if is_current else torch.cuda.device_of(tensor)
 
 
 class _Launch:
@@ -323,7 +323,7 @@ class _Launch:
         self.m = m = p if rows.reference is None else _as_aligned_rows(rows.reference)
         self.count, self.size = p.shape
         self.referenced, self.keep = rows.reference is not None, keep
-        self.plan = plan = plan_of(
+        self.plan = plan = cached_launch_plan(
             self.size, terms, self.referenced, rows.logits, rows.temperature, (p.dtype, m.dtype), p.device
         )
         # number of outcomes, also the stride of rows, and the step in rows of reference for each row of clients
@@ -332,16 +332,16 @@ class _Launch:
             raise DiscreetError(
                 f"{rows.argument_name} has {self.count:,} rows; one call draws fewer than 2^31: pass it in parts"
             )
-        self.room = room = BUFFERS.buffers_on_device(
+        self.room = buffers = BUFFERS.buffers_on_device(
             p.device, self.count, keep or not plan.short, plan.solving, plan.sums_of_group
         )
         with _using_device_of(p):
-            stream = room.torch_stream_of_handle(plan.current_stream_handle())
+            stream = buffers.torch_stream_of_handle(plan.current_stream_handle())
             self.source = source
             self.out = torch.empty(self.count, dtype=torch.int64, device=p.device)
             if keep:  # of the portions of long rows: surely L, at most L, wanted and fullest totals
                 self.portions = torch.empty((self.count, 4, plan.portions), dtype=torch.int64, device=p.device)
-            room.flag[0] = 0
+            buffers.flag[0] = 0
             try:
                 self._launch_kernels(stream)
                 if stream is not None:
@@ -349,12 +349,12 @@ class _Launch:
             except BaseException:
                 BUFFERS.drop_buffers(p.device)
                 raise
-        if room.flag[0]:
+        if buffers.flag[0]:
             host.raise_error_for_bad_rows(rows)
 
     def _launch_kernels(self, stream: Any) -> None:
         """Start the kernels that these rows need."""
-        room = self.room
+        buffers = self.room
         if self.plan.short:
             self._draw_short_rows(self._make_random_words(stream), stream)
         elif self.referenced:
@@ -365,39 +365,39 @@ class _Launch:
         else:
             words = self._make_random_words(stream)
             self._check_rows_and_draw_without_solving(words, True, stream)
-            self._solve_rows_and_draw_outcomes(words, room.listed, -1, stream)
+            self._solve_rows_and_draw_outcomes(words, buffers.listed, -1, stream)
 
     def _make_random_words(self, stream: Any) -> torch.Tensor:
         """One 64-bit word for each row, whose upper 62 bits are its integer; few of them are in host memory."""
-        room, count, source = self.room, self.count, self.source
+        buffers, count, source = self.room, self.count, self.source
         if count <= _FEW or not isinstance(source, SystemEntropy):
             if isinstance(source, SystemEntropy):
-                found = np.frombuffer(entropy_bytes(8 * count), dtype=np.uint64)
+                words = np.frombuffer(entropy_bytes(8 * count), dtype=np.uint64)
             else:
                 integers = np.empty(count, dtype=np.int64)
                 for _ in source.fill_by_parts(integers):
                     pass
-                found = integers.view(np.uint64) << np.uint64(64 - BITS)
+                words = integers.view(np.uint64) << np.uint64(64 - BITS)
             if count > _FEW:
-                room.words[:count].copy_(torch.from_numpy(found.view(np.int64)))
-                return room.words
-            room.few_array[:count] = found
-            return room.few
+                buffers.words[:count].copy_(torch.from_numpy(words.view(np.int64)))
+                return buffers.words
+            buffers.few_array[:count] = words
+            return buffers.few
         key = _KEY.unpack(entropy_bytes(_KEY.size))
-        arguments = room.words, 0, count, *key, *_NO_NONCE
+        arguments = buffers.words, 0, count, *key, *_NO_NONCE
         self.plan.launch_kernel(keystream.write_keystream, -(-count // _STREAM_STEP), arguments, _STREAM, stream)
-        return room.words
+        return buffers.words
 
     def _rows_in_solving_order(self) -> torch.Tensor:
         """All rows; where the host knows the integers, those first that take longest, because they are solved."""
-        room = self.room
+        buffers = self.room
         if self.count > _FEW:
-            return room.every
-        shared = room.few_array[: self.count] >> np.uint64(64 - BITS) < np.uint64(self.plan.surely_shared)
-        solved = np.flatnonzero(~shared)
-        room.own_array[: solved.size] = solved
-        room.own_array[solved.size : self.count] = np.flatnonzero(shared)
-        return room.own
+            return buffers.every
+        is_shared = buffers.few_array[: self.count] >> np.uint64(64 - BITS) < np.uint64(self.plan.surely_shared)
+        unshared_rows = np.flatnonzero(~is_shared)
+        buffers.own_array[: unshared_rows.size] = unshared_rows
+        buffers.own_array[unshared_rows.size : self.count] = np.flatnonzero(is_shared)
+        return buffers.own
 
     def _draw_few_rows(self, stream: Any) -> None:
         """Draw over a uniform reference where the host knows the integers: rows that share theirs are only checked.
@@ -405,59 +405,61 @@ class _Launch:
         The others are solved meanwhile, on a stream of higher priority. Words of more than a few rows take longer than a launch. Then the
         check starts before they are read, and a kernel of its own draws what is shared.
         """
-        room, plan, at_once = self.room, self.plan, self.count <= _AT_ONCE
-        own = self._make_words_and_list_unshared_rows(stream) if at_once else 0
-        if at_once and not own:
-            self._check_rows_and_draw_without_solving(room.few, False, stream)
+        buffers, plan, at_once = self.room, self.plan, self.count <= _AT_ONCE
+        unshared = self._make_words_and_list_unshared_rows(stream) if at_once else 0
+        if at_once and not unshared:
+            self._check_rows_and_draw_without_solving(buffers.few, False, stream)
             return
-        room.before.record(stream)
-        self._check_rows_and_draw_without_solving(room.few if at_once else None, False, stream)
-        room.side.wait_event(room.before)
+        buffers.before.record(stream)
+        self._check_rows_and_draw_without_solving(buffers.few if at_once else None, False, stream)
+        buffers.side.wait_event(buffers.before)
         if not at_once:
-            own = self._make_words_and_list_unshared_rows(stream)
-        if own:
-            self._solve_rows_and_draw_outcomes(room.few, room.own, own, room.side)
+            unshared = self._make_words_and_list_unshared_rows(stream)
+        if unshared:
+            self._solve_rows_and_draw_outcomes(buffers.few, buffers.own, unshared, buffers.side)
         if not at_once:
-            shared = room.few, self.out, plan.whole, self.count
-            plan.launch_kernel(long.store_shared_outcomes, 1, shared, _SHARED, room.side)
-        room.after.record(room.side)
-        stream.wait_event(room.after)
+            arguments = buffers.few, self.out, plan.whole, self.count
+            plan.launch_kernel(long.store_shared_outcomes, 1, arguments, _SHARED, buffers.side)
+        buffers.after.record(buffers.side)
+        stream.wait_event(buffers.after)
 
     def _make_words_and_list_unshared_rows(self, stream: Any) -> int:
         """Read the words of few rows. The number of rows whose integers are not shared, which are listed in `room.own`."""
         self._make_random_words(stream)
         integers = self.room.few_array[: self.count] >> np.uint64(64 - BITS)
-        own = np.flatnonzero(integers >= np.uint64(self.plan.shared_total))
-        self.room.own_array[: own.size] = own
-        return own.size
+        unshared = np.flatnonzero(integers >= np.uint64(self.plan.shared_total))
+        self.room.own_array[: unshared.size] = unshared
+        return unshared.size
 
     def _draw_short_rows(self, words: torch.Tensor, stream: Any) -> None:
         """Draw rows that fit into registers."""
-        plan, room = self.plan, self.room
+        plan, buffers = self.plan, self.room
         constants = {**plan.short, "KEEP": True} if self.keep else plan.short
-        aligned, together = constants["ALIGNED"], constants["ROWS"]
+        alignment, rows_per_program = constants["ALIGNED"], constants["ROWS"]
         arguments = (
-            self.p, self.m, words, room.solved, self.out, room.bad, plan.reals, plan.whole, self.count, self.size // aligned,
+            self.p, self.m, words, buffers.solved, self.out, buffers.bad, plan.reals, plan.whole, self.count, self.size // alignment,
             *self.layout[2:], *plan.tolerances,
         )  # fmt: skip
-        plan.launch_kernel(short.draw_short_rows, -(-self.count // together), arguments, constants, stream)
+        plan.launch_kernel(short.draw_short_rows, -(-self.count // rows_per_program), arguments, constants, stream)
 
     def _check_rows_and_draw_without_solving(self, words: torch.Tensor | None, listing: bool, stream: Any) -> None:
         """Check rows over a uniform reference. With words, draw those whose integers are shared, and list the others on request."""
-        plan, room, parts = self.plan, self.room, self.plan.programs_that_check_one_row(self.count)
+        plan, buffers, parts = self.plan, self.room, self.plan.programs_that_check_one_row(self.count)
         arguments = (
-            self.p, room.few if words is None else words, self.out, room.listed, room.counts, room.seen, room.bad, plan.whole,
+            self.p, buffers.few if words is None else words, self.out, buffers.listed, buffers.counts, buffers.seen, buffers.bad, plan.whole,
             self.size, self.size, plan.tolerances[0], parts, int(words is not None), int(listing),
         )  # fmt: skip
         plan.launch_kernel(long.check_long_rows, self.count * parts, arguments, plan.checked, stream)
 
-    def _solve_rows_and_draw_outcomes(self, words: torch.Tensor, listed: torch.Tensor, rows: int, stream: Any) -> None:
+    def _solve_rows_and_draw_outcomes(
+        self, words: torch.Tensor, row_numbers: torch.Tensor, rows: int, stream: Any
+    ) -> None:
         """Solve rows and find their outcomes: all rows over a reference, the listed ones over a uniform one; -1 for all that are listed."""
-        plan, room = self.plan, self.room
+        plan, buffers = self.plan, self.room
         arguments = (
-            self.p, self.m, listed, room.counts, words, room.solved, self.portions if self.keep else room.words, self.out, room.bad,
-            plan.reals, plan.whole, room.sums, room.counters, *self.layout, *plan.tolerances, plan.sample_step, rows, plan.most_split,
-            int(self.keep),
+            self.p, self.m, row_numbers, buffers.counts, words, buffers.solved, self.portions if self.keep else buffers.words, self.out,
+            buffers.bad, plan.reals, plan.whole, buffers.sums, buffers.counters, *self.layout, *plan.tolerances, plan.sample_step, rows,
+            plan.most_split, int(self.keep),
         )  # fmt: skip
         constants = plan.solved
         if self.referenced:
@@ -486,27 +488,28 @@ class _Launch:
         lower, upper, excess = self.compute_integer_bounds_and_excess()
         if self.plan.short:
             return lower, *_excess_and_fill_up_to_totals(lower, upper, excess, TOTAL)
-        low, high, more = (self.cut_into_portions(each) for each in (lower, upper, excess))
-        _, least, wanted, fullest = self.portions.unbind(1)
-        totals = least + sum(_excess_and_fill_up_to_totals(least, fullest, wanted - least, TOTAL))
+        low, high, extra = (self.cut_into_portions(numbers) for numbers in (lower, upper, excess))
+        _, least, wanted_totals, full_totals = self.portions.unbind(1)
+        totals = least + sum(_excess_and_fill_up_to_totals(least, full_totals, wanted_totals - least, TOTAL))
         in_portions = [
-            self.join_portions(each) for each in _excess_and_fill_up_to_totals(low, high, more, totals[:, :, None])
+            self.join_portions(numbers)
+            for numbers in _excess_and_fill_up_to_totals(low, high, extra, totals[:, :, None])
         ]
         in_one = _excess_and_fill_up_to_totals(lower, upper, excess, TOTAL)
         cuttable = least[:, :1] >= 0
-        return lower, *(torch.where(cuttable, many, one) for many, one in zip(in_portions, in_one, strict=True))
+        return lower, *(torch.where(cuttable, cut, uncut) for cut, uncut in zip(in_portions, in_one, strict=True))
 
     def cut_into_portions(self, numbers: torch.Tensor) -> torch.Tensor:
         """(n, k) as (n, portions, columns of each), with zeros behind the last column."""
-        each = -(-self.size // self.plan.portions) if self.referenced else long.UNIT.value
-        padded = torch.nn.functional.pad(numbers, (0, each * self.plan.portions - self.size))
-        shape = (each, self.plan.portions) if self.referenced else (self.plan.portions, each)
-        found = padded.view(len(numbers), *shape)
-        return found.mT if self.referenced else found
+        columns = -(-self.size // self.plan.portions) if self.referenced else long.UNIT.value
+        padded = torch.nn.functional.pad(numbers, (0, columns * self.plan.portions - self.size))
+        shape = (columns, self.plan.portions) if self.referenced else (self.plan.portions, columns)
+        portions = padded.view(len(numbers), *shape)
+        return portions.mT if self.referenced else portions
 
-    def join_portions(self, cut: torch.Tensor) -> torch.Tensor:
+    def join_portions(self, portions: torch.Tensor) -> torch.Tensor:
         """What `cut_into_portions` has cut."""
-        return (cut.mT if self.referenced else cut).reshape(len(cut), -1)[:, : self.size]
+        return (portions.mT if self.referenced else portions).reshape(len(portions), -1)[:, : self.size]
 
 
 def draw_outcomes_on_gpu(rows: TensorRows, terms: Terms, source: IntegerFiller) -> torch.Tensor:
@@ -527,10 +530,10 @@ def integer_weights_on_gpu(rows: TensorRows, terms: Terms) -> torch.Tensor:
     if not len(rows.p):
         return torch.empty(tuple(rows.p.shape), dtype=torch.int64, device=rows.p.device)
     lower, excess, fill = launch_with_all_rows_solved(rows, terms).lower_excess_and_fill_weights()
-    found = lower + excess + fill
-    if not bool((found.sum(1) == TOTAL).all()):
+    weights = lower + excess + fill
+    if not bool((weights.sum(1) == TOTAL).all()):
         raise DiscreetError("weights do not sum to 2^62: these are not the integers of the draw; please report this")
-    return found
+    return weights
 
 
 def _excess_and_fill_up_to_totals(
@@ -538,12 +541,12 @@ def _excess_and_fill_up_to_totals(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """How much of the excess each outcome gets, and of the fill after it, beyond `lower`, along the last axis; all sum to `totals`."""
     available = totals - lower.sum(-1, keepdim=True)
-    given = _hand_out_units_in_order(excess, available)
-    return given, _hand_out_units_in_order(upper - lower - given, available - given.sum(-1, keepdim=True))
+    shares = _hand_out_units_in_order(excess, available)
+    return shares, _hand_out_units_in_order(upper - lower - shares, available - shares.sum(-1, keepdim=True))
 
 
-def _hand_out_units_in_order(wanted: torch.Tensor, available: torch.Tensor) -> torch.Tensor:
+def _hand_out_units_in_order(requests: torch.Tensor, available: torch.Tensor) -> torch.Tensor:
     """How much each outcome gets when `available` units are handed out in order; sums beyond 2^63 occur only behind the last unit."""
-    ends = torch.cumsum(wanted, -1)
-    past = torch.cummax(((ends > available) | (ends < 0)).to(torch.int8), -1).values > 0
-    return torch.diff(torch.where(past, available, ends), dim=-1, prepend=torch.zeros_like(available))
+    ends = torch.cumsum(requests, -1)
+    is_past = torch.cummax(((ends > available) | (ends < 0)).to(torch.int8), -1).values > 0
+    return torch.diff(torch.where(is_past, available, ends), dim=-1, prepend=torch.zeros_like(available))

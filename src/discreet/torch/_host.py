@@ -1,7 +1,7 @@
-"""The inputs of `discreet.torch`, checked before any number is read: rows of tensors, privacy terms, and their box.
+"""What `discreet.torch` does on the host: it checks inputs, makes the box of a kernel, and draws the rows that no GPU draws.
 
 `TensorRows` holds logits or probabilities and a public reference of the same kind. Shapes, dtypes and devices are checked here, the numbers
-on their device. `Terms` holds the notion of privacy and `upper`. `DeviceBox` has what a kernel needs of both.
+where they are drawn. `Terms` holds the notion of privacy and `upper`. `DeviceBox` has what a kernel needs of both.
 
 Around the uniform reference the box is the lattice of `OptimalSampler(Simplex(k))`, or of the band 0 <= dP/dmu <= upper. Around a reference
 that differs from row to row, the device makes the lattice row by row from masses e_x and their sum Z, all in float32:
@@ -21,10 +21,10 @@ the two points (`discreet.privacy._notion`) are l = min(1 - s, rho' s - 1)/(rho'
 those above a convex trade-off function are an interval that begins at l = 0. What is allowed at the largest possible l is therefore allowed
 at every s. rho is lowered until that l is allowed.
 
-Drawing on the CPU: the distribution of `discreet.OptimalSampler` for tensors on the CPU, and for float64 on any device.
-
-Rows are converted to numpy unchanged, logits are normalised in float64 by `law_of_logits`, and `discreet.release` draws. For the same
-integer the outcome is therefore that of the numpy path, bit for bit, and a row has the same integers in every batch.
+`draw_outcomes_on_host` draws for tensors that are not on a GPU, for float64 on any device, and where Triton is missing. The distribution is
+that of `discreet.OptimalSampler`: rows become float64 in numpy, logits are normalised by `law_of_logits`, probabilities in fewer digits are
+renormalised, and `discreet.release` draws. For the same integer the outcome is therefore that of the numpy path, bit for bit, and a row
+has the same integers in every batch.
 """
 
 from __future__ import annotations
@@ -96,12 +96,12 @@ def read_tensor_rows(logits: Any, probabilities: Any, reference: Any, temperatur
     """The given rows, or the error about their shapes, dtypes or devices."""
     if (logits is None) == (probabilities is None):
         raise DiscreetError("pass either logits= or probabilities=, exactly one of them")
-    name, given = ("logits", logits) if logits is not None else ("probabilities", probabilities)
-    _refuse_wrong_tensor(name, given)
-    size = int(given.shape[-1])
+    name, tensor = ("logits", logits) if logits is not None else ("probabilities", probabilities)
+    _refuse_wrong_tensor(name, tensor)
+    size = int(tensor.shape[-1])
     if size < 2:
         raise DiscreetError(
-            f"{name} has shape {tuple(given.shape)}; its last axis holds one number for each of at least 2 outcomes"
+            f"{name} has shape {tuple(tensor.shape)}; its last axis holds one number for each of at least 2 outcomes"
         )
     if type(temperature) is not float or temperature != 1.0:
         POSITIVE.check("temperature", temperature, "1 leaves the logits as they are")
@@ -115,22 +115,22 @@ def read_tensor_rows(logits: Any, probabilities: Any, reference: Any, temperatur
             raise DiscreetError(
                 f"reference has {int(reference.shape[-1])} outcomes and {name} has {size}; both are over one vocabulary"
             )
-        if reference.ndim != 1 and reference.shape != given.shape:
+        if reference.ndim != 1 and reference.shape != tensor.shape:
             raise DiscreetError(
-                f"reference has shape {tuple(reference.shape)} and {name} has {tuple(given.shape)}; "
+                f"reference has shape {tuple(reference.shape)} and {name} has {tuple(tensor.shape)}; "
                 f"pass one of the same shape, or a single row ({size},) for all"
             )
-        if reference.device != given.device:
+        if reference.device != tensor.device:
             raise DiscreetError(
-                f"reference is on {reference.device} and {name} on {given.device}; move one to the other"
+                f"reference is on {reference.device} and {name} on {tensor.device}; move one to the other"
             )
         reference = _as_rows_without_gradients(reference, size)
     return TensorRows(
-        _as_rows_without_gradients(given, size),
+        _as_rows_without_gradients(tensor, size),
         reference,
         logits is not None,
         float(temperature),
-        tuple(given.shape[:-1]),
+        tuple(tensor.shape[:-1]),
     )
 
 
@@ -145,8 +145,8 @@ def _refuse_wrong_tensor(name: str, value: Any) -> None:
             f"{name} = {type(value).__name__} is not a torch.Tensor; for arrays use OptimalSampler(...).release"
         )
     if value.dtype not in _DTYPES:
-        allowed = ", ".join(str(dtype).removeprefix("torch.") for dtype in _DTYPES)
-        raise DiscreetError(f"{name} has dtype {value.dtype}; it takes {allowed}")
+        dtypes = ", ".join(str(dtype).removeprefix("torch.") for dtype in _DTYPES)
+        raise DiscreetError(f"{name} has dtype {value.dtype}; it takes {dtypes}")
     if value.layout != torch.strided or value.is_meta:
         raise DiscreetError(f"{name} is a {value.layout} tensor on {value.device}; pass a dense one that holds numbers")
     if value.ndim == 0:
@@ -212,20 +212,22 @@ class DeviceBox:
         if not isinstance(terms.privacy, Pure):
             refuse_useless_or_raw_privacy(terms.privacy, bounds)
         constants = constants_of_box_for_privacy(terms.privacy, bounds)
-        refused = DiscreetError(
+        error = DiscreetError(
             f"{terms.privacy} with upper = {bounds.upper:g} over {size:,} outcomes leaves no room "
             "for rounding in float32; pass float64 tensors, which are drawn in the arithmetic of OptimalSampler"
         )
         if constants.b == 0.0 or math.isinf(constants.B):
-            raise refused
+            raise error
         b = Fraction(constants.b)
-        most = (1 + _MARGIN) * b * TOTAL + size
-        shared = (1 - _MARGIN) * b * TOTAL - size
-        ratio = _largest_private_ratio(terms.privacy, Fraction(constants.B) / b, shared / TOTAL, most / TOTAL)
-        least = (1 - Fraction(1, 1 << 23)) * Fraction(ratio) * shared - size
-        if size > LARGEST_SIZE or most > TOTAL or least < TOTAL:
-            raise refused
-        return cls(constants.b, constants.B, ratio, math.ceil(most), math.floor(shared))
+        largest_sum = (1 + _MARGIN) * b * TOTAL + size
+        smallest_sum = (1 - _MARGIN) * b * TOTAL - size
+        ratio = _largest_private_ratio(
+            terms.privacy, Fraction(constants.B) / b, smallest_sum / TOTAL, largest_sum / TOTAL
+        )
+        ceiling_sum = (1 - Fraction(1, 1 << 23)) * Fraction(ratio) * smallest_sum - size
+        if size > LARGEST_SIZE or largest_sum > TOTAL or ceiling_sum < TOTAL:
+            raise error
+        return cls(constants.b, constants.B, ratio, math.ceil(largest_sum), math.floor(smallest_sum))
 
 
 def _largest_private_ratio(privacy: Privacy, widest: Fraction, least: Fraction, most: Fraction) -> float:
@@ -234,10 +236,10 @@ def _largest_private_ratio(privacy: Privacy, widest: Fraction, least: Fraction, 
         return _float32_below(largest_ratio_for_epsilon(privacy.epsilon) * (1 - Fraction(1, 1 << 22)))
     for shift in _INWARDS:
         ratio = _float32_below(1 + (widest - 1) * (1 - Fraction(1, 1 << shift)))
-        real = Fraction(ratio) * (1 + Fraction(1, 1 << 24))
-        shared = min(max(2 / (1 + real), least), most)  # where the two points are extreme
-        lower = min(1 - shared, real * shared - 1) / (real - 1) if real > 1 else Fraction(0)
-        if privacy.allows(max(lower, Fraction(0)), max(real * lower, Fraction(0))):
+        true_ratio = Fraction(ratio) * (1 + Fraction(1, 1 << 24))
+        share = min(max(2 / (1 + true_ratio), least), most)  # where the two points are extreme
+        lower = min(1 - share, true_ratio * share - 1) / (true_ratio - 1) if true_ratio > 1 else Fraction(0)
+        if privacy.allows(max(lower, Fraction(0)), max(true_ratio * lower, Fraction(0))):
             return ratio
     return 1.0
 
@@ -290,86 +292,88 @@ def _laws_of_tensor(tensor: torch.Tensor, name: str, logits: bool, temperature: 
             return law_of_logits(array, array.shape[1], name)
         with np.errstate(over="ignore"):  # what overflows is infinite, and refused
             return law_of_logits(array / temperature, array.shape[1], f"{name} / temperature")
-    found = renormalise_rounded_laws(array, torch.finfo(tensor.dtype).eps) if tensor.dtype != torch.float64 else array
-    good = rows_are_laws(found)
-    if not good.all():
-        raise_error_for_bad_row(found, int(np.argmin(good)), name)
-    return found
+    laws = renormalise_rounded_laws(array, torch.finfo(tensor.dtype).eps) if tensor.dtype != torch.float64 else array
+    are_laws = rows_are_laws(laws)
+    if not are_laws.all():
+        raise_error_for_bad_row(laws, int(np.argmin(are_laws)), name)
+    return laws
 
 
 def _iterate_row_groups_by_reference(rows: TensorRows, terms: Terms) -> Iterator[_ReferenceGroup]:
-    own, public = client_laws(rows), reference_laws(rows)
-    if public is None:
-        yield _ReferenceGroup(slice(0, len(own)), slice(None), own, sampler_around_uniform_reference(rows.size, terms))
+    clients, references = client_laws(rows), reference_laws(rows)
+    if references is None:
+        yield _ReferenceGroup(
+            slice(0, len(clients)), slice(None), clients, sampler_around_uniform_reference(rows.size, terms)
+        )
         return
-    for row, law in enumerate(public):
-        which = slice(row, row + 1) if len(public) == len(own) else slice(0, len(own))
+    for row, law in enumerate(references):
+        members = slice(row, row + 1) if len(references) == len(clients) else slice(0, len(clients))
         columns = np.flatnonzero(law > _VANISHING)
         weights = law[columns]
         if columns.size == 1:
-            yield _ReferenceGroup(which, columns, np.ones((len(own[which]), 1)), None)
+            yield _ReferenceGroup(members, columns, np.ones((len(clients[members]), 1)), None)
             continue
-        held = (
-            own[which]
+        laws = (
+            clients[members]
             if columns.size == rows.size
-            else _restrict_laws_to_possible_outcomes(own[which].take(columns, axis=1), weights)
+            else _restrict_laws_to_possible_outcomes(clients[members].take(columns, axis=1), weights)
         )
         family = Band(weights, lower=0.0, upper=terms.family_bounds.upper, any_client=True)
-        yield _ReferenceGroup(which, columns, held, OptimalSampler(family, privacy=terms.privacy))
+        yield _ReferenceGroup(members, columns, laws, OptimalSampler(family, privacy=terms.privacy))
 
 
-def _restrict_laws_to_possible_outcomes(held: Floats, weights: Floats) -> Floats:
+def _restrict_laws_to_possible_outcomes(laws: Floats, weights: Floats) -> Floats:
     """The clients' distributions on the possible outcomes, normalised; a client without mass there counts as the reference.
 
     Rows are contiguous in memory (an index array would lay them out by columns), so that each is summed in the same order in every batch.
     """
-    total = held.sum(axis=1, keepdims=True)
-    some = total > _VANISHING
-    return np.where(some, held / np.where(some, total, 1.0), weights / weights.sum())
+    total = laws.sum(axis=1, keepdims=True)
+    has_mass = total > _VANISHING
+    return np.where(has_mass, laws / np.where(has_mass, total, 1.0), weights / weights.sum())
 
 
 def draw_outcomes_on_host(rows: TensorRows, terms: Terms, uniform: Integers) -> Integers:
     """One outcome for each row, from one uniform integer each."""
-    found = np.empty(len(rows.p), dtype=np.int64)
-    for part in list(_iterate_row_groups_by_reference(rows, terms)):  # all are checked before the first is drawn
-        if part.sampler is None:
-            number = np.zeros(len(part.laws), dtype=np.int64)
+    outcome_numbers = np.empty(len(rows.p), dtype=np.int64)
+    for group in list(_iterate_row_groups_by_reference(rows, terms)):  # all are checked before the first is drawn
+        if group.sampler is None:
+            positions = np.zeros(len(group.laws), dtype=np.int64)
         else:
-            number = outcomes(part.sampler.lattice, part.laws, None, uniform[part.rows])
-        found[part.rows] = number if isinstance(part.columns, slice) else part.columns[number]
-    return found
+            positions = outcomes(group.sampler.lattice, group.laws, None, uniform[group.rows])
+        outcome_numbers[group.rows] = positions if isinstance(group.columns, slice) else group.columns[positions]
+    return outcome_numbers
 
 
 def integer_weights_on_host(rows: TensorRows, terms: Terms) -> Integers:
     """The integers (n, k) that `draw_outcomes_on_host` draws from."""
-    found = np.zeros(tuple(rows.p.shape), dtype=np.int64)
-    for part in _iterate_row_groups_by_reference(rows, terms):
-        found[part.rows, part.columns] = (
-            TOTAL if part.sampler is None else weights_of(part.sampler.lattice, part.laws, None)
+    integers = np.zeros(tuple(rows.p.shape), dtype=np.int64)
+    for group in _iterate_row_groups_by_reference(rows, terms):
+        integers[group.rows, group.columns] = (
+            TOTAL if group.sampler is None else weights_of(group.sampler.lattice, group.laws, None)
         )
-    return found
+    return integers
 
 
 def output_laws_on_host(rows: TensorRows, terms: Terms) -> Floats:
     """The output distributions (n, k) in floating point."""
-    found = np.zeros(tuple(rows.p.shape))
-    for part in _iterate_row_groups_by_reference(rows, terms):
-        found[part.rows, part.columns] = 1.0 if part.sampler is None else part.sampler.box.project(part.laws)
-    return found
+    laws = np.zeros(tuple(rows.p.shape))
+    for group in _iterate_row_groups_by_reference(rows, terms):
+        laws[group.rows, group.columns] = 1.0 if group.sampler is None else group.sampler.box.project(group.laws)
+    return laws
 
 
 def output_laws_and_free_outcomes(rows: TensorRows, terms: Terms) -> tuple[Floats, NDArray[np.bool_]]:
     """The output distributions (n, k), and which outcomes lie strictly between their bounds."""
-    found, free = np.zeros(tuple(rows.p.shape)), np.zeros(tuple(rows.p.shape), dtype=bool)
-    for part in _iterate_row_groups_by_reference(rows, terms):
-        if part.sampler is None:
-            found[part.rows, part.columns] = 1.0
+    laws, free = np.zeros(tuple(rows.p.shape)), np.zeros(tuple(rows.p.shape), dtype=bool)
+    for group in _iterate_row_groups_by_reference(rows, terms):
+        if group.sampler is None:
+            laws[group.rows, group.columns] = 1.0
             continue
-        box = part.sampler.box
-        law = box.project(part.laws)
-        found[part.rows, part.columns] = law
-        free[part.rows, part.columns] = (law > box.lower) & (law < box.upper)
-    return found, free
+        box = group.sampler.box
+        law = box.project(group.laws)
+        laws[group.rows, group.columns] = law
+        free[group.rows, group.columns] = (law > box.lower) & (law < box.upper)
+    return laws, free
 
 
 def raise_error_for_bad_rows(rows: TensorRows) -> None:

@@ -78,21 +78,21 @@ def _cached_or_new_terms(epsilon: float | None, privacy: Privacy | None, upper: 
 
 
 def _accept_keywords_for_rows_and_terms(
-    asked: Callable[P, tuple[TensorRows, Terms]],
+    reader: Callable[P, tuple[TensorRows, Terms]],
 ) -> Callable[[Callable[[TensorRows, Terms], torch.Tensor]], Callable[P, torch.Tensor]]:
     """A function of rows and terms as one of the keywords that make them, with their documentation, so that the list exists once."""
-    shown = inspect.signature(asked)
-    arguments = (asked.__doc__ or "").partition("\n\n")[2].rstrip()
+    signature = inspect.signature(reader)
+    arguments = (reader.__doc__ or "").partition("\n\n")[2].rstrip()
 
     def accept_keywords(work: Callable[[TensorRows, Terms], torch.Tensor]) -> Callable[P, torch.Tensor]:
         def call_with_keywords(*arguments: P.args, **keywords: P.kwargs) -> torch.Tensor:
             _refuse_other_arguments(work.__name__, arguments, keywords)
-            return work(*asked(*arguments, **keywords))
+            return work(*reader(*arguments, **keywords))
 
         call_with_keywords.__name__, call_with_keywords.__qualname__ = work.__name__, work.__qualname__
         call_with_keywords.__module__ = work.__module__
         call_with_keywords.__doc__ = (work.__doc__ or "").replace("    Returns:", f"{arguments}\n\n    Returns:", 1)
-        call_with_keywords.__dict__["__signature__"] = shown.replace(return_annotation="torch.Tensor")
+        call_with_keywords.__dict__["__signature__"] = signature.replace(return_annotation="torch.Tensor")
         return call_with_keywords
 
     return accept_keywords
@@ -113,7 +113,7 @@ def _refuse_other_arguments(function: str, arguments: tuple[Any, ...], keywords:
 
 def _accept_generator(draw: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     """The same function with a keyword `rng`, for reproducible draws."""
-    rng_is = "        rng: a seeded numpy or torch Generator, for experiments; the outcomes are then NOT private, and a warning says so.\n"
+    rng_text = "        rng: a seeded numpy or torch Generator, for experiments; the outcomes are then NOT private, and a warning says so.\n"
 
     @wraps(draw)
     def call_with_generator(*arguments: Any, rng: Any = None, **keywords: Any) -> torch.Tensor:
@@ -124,12 +124,12 @@ def _accept_generator(draw: Callable[..., torch.Tensor]) -> Callable[..., torch.
         source = FixedIntegers(seeded_randomness(as_numpy_generator(rng)).integers(len(rows.p)))
         return draw_outcomes(rows, terms, source).reshape(rows.shape)
 
-    shown = inspect.signature(draw)
+    signature = inspect.signature(draw)
     rng = inspect.Parameter(
         "rng", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="np.random.Generator | torch.Generator | None"
     )
-    call_with_generator.__dict__["__signature__"] = shown.replace(parameters=[*shown.parameters.values(), rng])
-    call_with_generator.__doc__ = (draw.__doc__ or "").replace("\n\n    Returns:", f"\n{rng_is}\n    Returns:", 1)
+    call_with_generator.__dict__["__signature__"] = signature.replace(parameters=[*signature.parameters.values(), rng])
+    call_with_generator.__doc__ = (draw.__doc__ or "").replace("\n\n    Returns:", f"\n{rng_text}\n    Returns:", 1)
     return call_with_generator
 
 
@@ -139,10 +139,10 @@ def _accept_gradients(describe: Callable[P, torch.Tensor]) -> Callable[P, torch.
     @wraps(describe)
     def call_with_gradients(*arguments: Any, **keywords: Any) -> torch.Tensor:
         refuse_gradients_of_reference(keywords.get("reference"))
-        for given in (keywords.get("logits"), keywords.get("probabilities")):
-            if isinstance(given, torch.Tensor) and needs_gradients(given):
+        for tensor in (keywords.get("logits"), keywords.get("probabilities")):
+            if isinstance(tensor, torch.Tensor) and needs_gradients(tensor):
                 _refuse_other_arguments(describe.__name__, arguments, keywords)
-                return differentiable_output(given, *_read_rows_and_terms(**keywords))
+                return differentiable_output(tensor, *_read_rows_and_terms(**keywords))
         return describe(*arguments, **keywords)
 
     return cast("Callable[P, torch.Tensor]", call_with_gradients)
@@ -169,8 +169,8 @@ def release(rows: TensorRows, terms: Terms) -> torch.Tensor:
     Example:
         >>> tokens = release(logits=private_logits, reference=public_logits, epsilon=2.0)
     """
-    found = draw_outcomes(rows, terms, SystemEntropy())
-    return found if len(rows.shape) == 1 else found.reshape(rows.shape)
+    outcomes = draw_outcomes(rows, terms, SystemEntropy())
+    return outcomes if len(rows.shape) == 1 else outcomes.reshape(rows.shape)
 
 
 @_accept_keywords_for_rows_and_terms(_read_rows_and_terms)
@@ -245,9 +245,9 @@ def _integer_weights(rows: TensorRows, terms: Terms) -> torch.Tensor:
     return torch.from_numpy(host.integer_weights_on_host(rows, terms)).to(rows.p.device)
 
 
-def needs_gradients(given: Any) -> bool:
+def needs_gradients(tensor: Any) -> bool:
     """Whether torch records what happens to this tensor."""
-    return isinstance(given, torch.Tensor) and given.requires_grad and torch.is_grad_enabled()
+    return isinstance(tensor, torch.Tensor) and tensor.requires_grad and torch.is_grad_enabled()
 
 
 def refuse_gradients_of_reference(reference: Any) -> None:
@@ -259,15 +259,15 @@ def refuse_gradients_of_reference(reference: Any) -> None:
         )
 
 
-def differentiable_output(given: torch.Tensor, rows: TensorRows, terms: Terms) -> torch.Tensor:
+def differentiable_output(tensor: torch.Tensor, rows: TensorRows, terms: Terms) -> torch.Tensor:
     """`output` as a function of the given tensor (..., k), by the host's arithmetic on every device."""
-    found, free = output_laws_and_free_outcomes(rows, terms)
-    device = given.device
-    laws, inside = torch.from_numpy(found).to(device), torch.from_numpy(free).to(device)
-    result: torch.Tensor = _Projection.apply(
-        given.reshape(-1, rows.size), laws, inside, rows.temperature if rows.logits else None
+    host_laws, host_free = output_laws_and_free_outcomes(rows, terms)
+    device = tensor.device
+    laws, free = torch.from_numpy(host_laws).to(device), torch.from_numpy(host_free).to(device)
+    outputs: torch.Tensor = _Projection.apply(
+        tensor.reshape(-1, rows.size), laws, free, rows.temperature if rows.logits else None
     )
-    return result.reshape(given.shape)
+    return outputs.reshape(tensor.shape)
 
 
 class _Projection(torch.autograd.Function):
@@ -286,25 +286,25 @@ class _Projection(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, given: torch.Tensor, laws: torch.Tensor, free: torch.Tensor, temperature: float | None
+        ctx: Any, rows: torch.Tensor, laws: torch.Tensor, free: torch.Tensor, temperature: float | None
     ) -> torch.Tensor:
-        ctx.save_for_backward(given, laws, free)
+        ctx.save_for_backward(rows, laws, free)
         ctx.temperature = temperature
-        return laws.to(given.dtype)
+        return laws.to(rows.dtype)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
-        given, laws, free = ctx.saved_tensors
-        kept = torch.where(free, laws, 0.0)
-        mass = kept.sum(-1, keepdim=True)
+        rows, laws, free = ctx.saved_tensors
+        free_laws = torch.where(free, laws, 0.0)
+        mass = free_laws.sum(-1, keepdim=True)
         slope = gradient.to(torch.float64)
-        average = (kept * slope).sum(-1, keepdim=True) / torch.where(mass > 0.0, mass, 1.0)
-        away = torch.where(free, slope - average, 0.0)
+        average = (free_laws * slope).sum(-1, keepdim=True) / torch.where(mass > 0.0, mass, 1.0)
+        deviation = torch.where(free, slope - average, 0.0)
         if ctx.temperature is not None:
-            return (kept * away / ctx.temperature).to(given.dtype), None, None, None
-        held = torch.where(free, given.to(torch.float64), 0.0).sum(-1, keepdim=True)
-        return (mass / torch.where(held > 0.0, held, 1.0) * away).to(given.dtype), None, None, None
+            return (free_laws * deviation / ctx.temperature).to(rows.dtype), None, None, None
+        free_mass = torch.where(free, rows.to(torch.float64), 0.0).sum(-1, keepdim=True)
+        return (mass / torch.where(free_mass > 0.0, free_mass, 1.0) * deviation).to(rows.dtype), None, None, None
 
 
 def as_numpy_generator(rng: Any) -> Any:

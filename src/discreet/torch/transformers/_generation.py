@@ -125,44 +125,50 @@ def generate(
     vocabulary = vocabulary_of_checked_model("model", model, None)
     if public_model is not None:
         vocabulary_of_checked_model("public_model", public_model, vocabulary)
-    known = vocabulary_of_checked_tokenizer(tokenizer)
-    if known > vocabulary:
-        raise DiscreetError(f"tokenizer has {known:,} tokens and model knows {vocabulary:,}; pass the model's own")
+    tokenizer_size = vocabulary_of_checked_tokenizer(tokenizer)
+    if tokenizer_size > vocabulary:
+        raise DiscreetError(
+            f"tokenizer has {tokenizer_size:,} tokens and model knows {vocabulary:,}; pass the model's own"
+        )
     if budget is not None:
         check_kind("budget", budget, Budget, "pass Budget(epsilon=..., delta=...)")
     number = check_count("number", number, fix="it is which text under these terms")
     ledgers = _ledger_of_each_row(ledger, len(prompts))
-    made = []
+    row_terms = []
     for opening in openings:
         terms = TokenTerms(
             epsilon=epsilon, tokens=tokens, vocabulary=vocabulary, schedule=schedule, upper=upper, delta=delta, temperature=temperature,
             reference_temperature=reference_temperature, top_k=top_k, top_p=top_p, model=model_name,
             public=sha256_digest(prompt_as_bytes("public", opening)), purpose=purpose,
         )  # fmt: skip
-        made.append(terms if budget is None else terms.within(budget))
-    warn_of_large_epsilon(made[0].largest)
-    rows = [TextInProgress(terms, held, number) for terms, held in zip(made, ledgers, strict=True)]
+        row_terms.append(terms if budget is None else terms.within(budget))
+    warn_of_large_epsilon(row_terms[0].largest)
+    rows = [TextInProgress(terms, row_ledger, number) for terms, row_ledger in zip(row_terms, ledgers, strict=True)]
     padding = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
 
     def read_prompts_into_context(
         what: str, reader: Any, texts: list[str], kind: type[Context] | type[SeparateContexts]
     ) -> Context | SeparateContexts:
-        read = [tokenise_prompt(tokenizer, what, text) for text in texts]
-        refuse_prompts_without_room(reader, read, made[0].tokens, what)
-        return kind(reader, read, padding)
+        token_rows = [tokenise_prompt(tokenizer, what, text) for text in texts]
+        refuse_prompts_without_room(reader, token_rows, row_terms[0].tokens, what)
+        return kind(reader, token_rows, padding)
 
-    own = read_prompts_into_context("private", model, prompts, Context if together else SeparateContexts)
-    common = read_prompts_into_context("public", model if public_model is None else public_model, openings, Context)
-    _draw_texts_token_by_token(rows, own, common, made[0], known, end_tokens(model, tokenizer), padding)
-    found = [
+    private_context = read_prompts_into_context("private", model, prompts, Context if together else SeparateContexts)
+    public_context = read_prompts_into_context(
+        "public", model if public_model is None else public_model, openings, Context
+    )
+    _draw_texts_token_by_token(
+        rows, private_context, public_context, row_terms[0], tokenizer_size, end_tokens(model, tokenizer), padding
+    )
+    results = [
         PrivateText(
             tokenizer.decode(row.tokens, skip_special_tokens=True),
             tuple(row.tokens),
             Statement.of(terms, len(row.tokens), row.stopped),
         )
-        for row, terms in zip(rows, made, strict=True)
+        for row, terms in zip(rows, row_terms, strict=True)
     ]
-    return found[0] if isinstance(private, str) else found
+    return results[0] if isinstance(private, str) else results
 
 
 def _draw_texts_token_by_token(
@@ -170,39 +176,43 @@ def _draw_texts_token_by_token(
     private: Context | SeparateContexts,
     public: Context | SeparateContexts,
     terms: TokenTerms,
-    known: int,
+    tokenizer_size: int,
     ends: set[int],
     padding: int,
 ) -> None:
     """Write token by token until every row has ended. The rows' terms differ only in their public prompts."""
     while True:
-        active = [place for place, row in enumerate(rows) if not row.stopped]
+        active = [index for index, row in enumerate(rows) if not row.stopped]
         if not active:
             return
-        own, common = private.next_token_logits(), public.next_token_logits()
+        private_logits, public_logits = private.next_token_logits(), public.next_token_logits()
         if len(active) < len(rows):
-            own, common = own[active], common[active]
-        drawn = draw_tokens(own, common, terms, known, len(rows[active[0]].tokens))  # active rows have equal length
-        for place, token in zip(active, drawn, strict=True):
-            rows[place].charge_and_release_token(token, ends)
+            private_logits, public_logits = private_logits[active], public_logits[active]
+        new_tokens = draw_tokens(
+            private_logits, public_logits, terms, tokenizer_size, len(rows[active[0]].tokens)
+        )  # active rows have equal length
+        for index, token in zip(active, new_tokens, strict=True):
+            rows[index].charge_and_release_token(token, ends)
         latest = torch.tensor([row.tokens[-1] if not row.stopped else padding for row in rows])
         private.append_tokens(latest)
         public.append_tokens(latest)
 
 
-def _ledger_of_each_row(given: Any, rows: int) -> list[Ledger | None]:
+def _ledger_of_each_row(argument: Any, rows: int) -> list[Ledger | None]:
     """One ledger for each row, all different, or none."""
-    if given is None:
+    if argument is None:
         return [None] * rows
-    found = [given] if isinstance(given, Ledger) else check_list("ledger", given, "pass Ledger(path), or several")
-    for each in found:
-        check_kind("ledger", each, Ledger, "pass Ledger(path)")
-    if len(found) != rows or len({each.path.resolve() for each in found}) != rows:
+    ledgers = (
+        [argument] if isinstance(argument, Ledger) else check_list("ledger", argument, "pass Ledger(path), or several")
+    )
+    for ledger in ledgers:
+        check_kind("ledger", ledger, Ledger, "pass Ledger(path)")
+    if len(ledgers) != rows or len({ledger.path.resolve() for ledger in ledgers}) != rows:
         raise DiscreetError(
-            f"ledger holds {len(found)} ledgers for {rows} private prompts; each is a separate client: pass one "
+            f"ledger holds {len(ledgers)} ledgers for {rows} private prompts; each is a separate client: pass one "
             f"ledger for each, all different"
         )
-    return found
+    return ledgers
 
 
 def box_for(
@@ -240,21 +250,25 @@ def box_for(
         raise DiscreetError("examples holds no prompts; pass a list of public texts that stand for private ones")
     vocabulary, count = vocabulary_of_checked_model("model", model, None), check_count("tokens", tokens)
     terms = TokenTerms(epsilon=epsilon, tokens=count, vocabulary=vocabulary, temperature=temperature)
-    reader, known = model if public_model is None else public_model, vocabulary_of_checked_tokenizer(tokenizer)
+    reader, tokenizer_size = model if public_model is None else public_model, vocabulary_of_checked_tokenizer(tokenizer)
     vocabulary_of_checked_model("public_model", reader, vocabulary)
     rows = [tokenise_prompt(tokenizer, "examples", text) for text in examples]
     opening = [tokenise_prompt(tokenizer, "public", public)] * len(rows)
     refuse_prompts_without_room(model, rows, count, "examples")
     refuse_prompts_without_room(reader, opening, count, "public")
-    own, common = Context(model, rows, 0), Context(reader, opening, 0)
-    held, shared = [], []
-    for place in range(count):
-        private, beside = own.next_token_logits(), common.next_token_logits()
-        held.append(private)
-        shared.append(public_logits_as_reference(beside, terms, known))
-        latest = torch.tensor(draw_tokens(private, beside, terms, known, place))
-        own.append_tokens(latest)
-        common.append_tokens(latest)
+    private_context, public_context = Context(model, rows, 0), Context(reader, opening, 0)
+    private_rows, reference_rows = [], []
+    for position in range(count):
+        private_logits, public_logits = private_context.next_token_logits(), public_context.next_token_logits()
+        private_rows.append(private_logits)
+        reference_rows.append(public_logits_as_reference(public_logits, terms, tokenizer_size))
+        latest = torch.tensor(draw_tokens(private_logits, public_logits, terms, tokenizer_size, position))
+        private_context.append_tokens(latest)
+        public_context.append_tokens(latest)
     return fitted_box(
-        epsilon=epsilon, logits=torch.cat(held), reference=torch.cat(shared), measure=measure, temperature=temperature
+        epsilon=epsilon,
+        logits=torch.cat(private_rows),
+        reference=torch.cat(reference_rows),
+        measure=measure,
+        temperature=temperature,
     )

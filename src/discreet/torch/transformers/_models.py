@@ -38,27 +38,27 @@ class Context:
     def __init__(self, model: Any, rows: Sequence[Sequence[int]], padding: int) -> None:
         self._model = model
         longest = max(map(len, rows))
-        filled = [[padding] * (longest - len(row)) + list(row) for row in rows]
-        seen = [[0] * (longest - len(row)) + [1] * len(row) for row in rows]
+        token_rows = [[padding] * (longest - len(row)) + list(row) for row in rows]
+        mask_rows = [[0] * (longest - len(row)) + [1] * len(row) for row in rows]
         device = next(model.parameters()).device
-        self._next = torch.tensor(filled, device=device)
-        self._mask = torch.tensor(seen, device=device)
+        self._next = torch.tensor(token_rows, device=device)
+        self._mask = torch.tensor(mask_rows, device=device)
         self._cache: Any = None
-        taken = inspect.signature(model.forward).parameters
-        self._positions = "position_ids" in taken
-        self._last = {"logits_to_keep": 1} if "logits_to_keep" in taken else {}
+        parameters = inspect.signature(model.forward).parameters
+        self._positions = "position_ids" in parameters
+        self._last = {"logits_to_keep": 1} if "logits_to_keep" in parameters else {}
 
     def next_token_logits(self) -> torch.Tensor:
         """The logits (rows, vocabulary) of the next token, on the model's device."""
-        given: dict[str, Any] = dict(self._last)
+        options: dict[str, Any] = dict(self._last)
         if self._positions:
-            given["position_ids"] = (self._mask.cumsum(-1) - 1).clamp_min(0)[:, -self._next.shape[1] :]
+            options["position_ids"] = (self._mask.cumsum(-1) - 1).clamp_min(0)[:, -self._next.shape[1] :]
         with torch.inference_mode():
-            found = self._model(
-                input_ids=self._next, attention_mask=self._mask, past_key_values=self._cache, use_cache=True, **given
+            output = self._model(
+                input_ids=self._next, attention_mask=self._mask, past_key_values=self._cache, use_cache=True, **options
             )
-        self._cache = found.past_key_values
-        return found.logits[:, -1, :]
+        self._cache = output.past_key_values
+        return output.logits[:, -1, :]
 
     def append_tokens(self, tokens: torch.Tensor) -> None:
         """Add one token to each row."""
@@ -78,8 +78,8 @@ class SeparateContexts:
 
     def append_tokens(self, tokens: torch.Tensor) -> None:
         """Add one token to each row."""
-        for place, context in enumerate(self._each):
-            context.append_tokens(tokens[place : place + 1])
+        for row, context in enumerate(self._each):
+            context.append_tokens(tokens[row : row + 1])
 
 
 def vocabulary_of_checked_model(name: str, model: Any, vocabulary: int | None) -> int:
@@ -110,11 +110,11 @@ def vocabulary_of_checked_tokenizer(tokenizer: Any) -> int:
 
 def refuse_prompts_without_room(model: Any, rows: Sequence[Sequence[int]], tokens: int, what: str) -> None:
     """Raise an error, before anything is drawn, for prompts that leave the model no room for the tokens."""
-    most = getattr(model.config, "max_position_embeddings", None)
+    limit = getattr(model.config, "max_position_embeddings", None)
     longest = max(map(len, rows))
-    if isinstance(most, int) and longest + tokens > most:
+    if isinstance(limit, int) and longest + tokens > limit:
         raise DiscreetError(
-            f"{what} has {longest:,} tokens, and with {tokens:,} more that is past the {most:,} that the model reads; take fewer tokens "
+            f"{what} has {longest:,} tokens, and with {tokens:,} more that is past the {limit:,} that the model reads; take fewer tokens "
             "or a shorter prompt"
         )
 
@@ -122,10 +122,10 @@ def refuse_prompts_without_room(model: Any, rows: Sequence[Sequence[int]], token
 def end_tokens(model: Any, tokenizer: Any) -> set[int]:
     """The tokens that end a text."""
     settings = getattr(model, "generation_config", None)
-    found = getattr(settings, "eos_token_id", None)
-    if found is None:
-        found = tokenizer.eos_token_id
-    return set() if found is None else set(found) if isinstance(found, (list, tuple)) else {int(found)}
+    tokens = getattr(settings, "eos_token_id", None)
+    if tokens is None:
+        tokens = tokenizer.eos_token_id
+    return set() if tokens is None else set(tokens) if isinstance(tokens, (list, tuple)) else {int(tokens)}
 
 
 def prompt_as_bytes(what: str, text: str) -> bytes:
@@ -141,12 +141,12 @@ def prompt_as_bytes(what: str, text: str) -> bytes:
 def tokenise_prompt(tokenizer: Any, what: str, text: str) -> list[int]:
     """A prompt as tokens; an error for an empty one."""
     prompt_as_bytes(what, text)
-    found = [int(token) for token in tokenizer(text)["input_ids"]]
-    if not found and tokenizer.bos_token_id is not None:
-        found = [int(tokenizer.bos_token_id)]
-    if not found:
+    tokens = [int(token) for token in tokenizer(text)["input_ids"]]
+    if not tokens and tokenizer.bos_token_id is not None:
+        tokens = [int(tokenizer.bos_token_id)]
+    if not tokens:
         raise DiscreetError(f"{what} holds an empty prompt, and the tokenizer has no token to begin with; pass a text")
-    return found
+    return tokens
 
 
 _CONTENT = (".safetensors", ".bin", ".json", ".model", ".txt")
@@ -174,19 +174,19 @@ def load_model(folder: str | Path, *, device: str | None = None, quiet: bool = F
     Raises:
         DiscreetError: if there is no such model.
     """
-    place = check_path("folder", folder)
+    path = check_path("folder", folder)
     if device is not None and not isinstance(device, str):
         check_kind("device", device, torch.device, "pass a name such as 'cpu' or 'cuda'")
     quiet = check_flag("quiet", quiet)
-    if not (place / "config.json").is_file():
+    if not (path / "config.json").is_file():
         raise DiscreetError(f"model = {folder} is not a folder with a config.json, as save_pretrained writes it")
     if quiet:
         logging.set_verbosity_error()
         logging.disable_progress_bar()
-    where = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    device_name = device or ("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        model = AutoModelForCausalLM.from_pretrained(place, local_files_only=True, dtype="auto").to(where).eval()
-        tokenizer = AutoTokenizer.from_pretrained(place, local_files_only=True)
+        model = AutoModelForCausalLM.from_pretrained(path, local_files_only=True, dtype="auto").to(device_name).eval()
+        tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
     except (
         OSError,
         ValueError,
@@ -197,15 +197,15 @@ def load_model(folder: str | Path, *, device: str | None = None, quiet: bool = F
         SafetensorError,
         StrictDataclassError,
     ) as error:  # raised by transformers and torch for an invalid model
-        raise DiscreetError(f"model {folder} cannot be loaded on {where}: {error_reason(error)}") from error
-    return LoadedModel(model, tokenizer, _digest_of_model_folder(place))
+        raise DiscreetError(f"model {folder} cannot be loaded on {device_name}: {error_reason(error)}") from error
+    return LoadedModel(model, tokenizer, _digest_of_model_folder(path))
 
 
 def _digest_of_model_folder(folder: Path) -> str:
     """SHA-256 of the names and contents of the files that make the model."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for name in sorted(os.listdir(folder)):
         if name.endswith(_CONTENT):
             with open(folder / name, "rb") as file:
-                found.update(f"{name}:{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
-    return "sha256:" + found.hexdigest()
+                digest.update(f"{name}:{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+    return "sha256:" + digest.hexdigest()

@@ -36,7 +36,7 @@ from discreet.torch.transformers._models import Context, refuse_prompts_without_
 from discreet.torch.transformers._terms import Statement, TokenTerms, box_profile_of_one_token
 
 
-def public_logits_as_reference(public: torch.Tensor, terms: TokenTerms, known: int) -> torch.Tensor:
+def public_logits_as_reference(public: torch.Tensor, terms: TokenTerms, tokenizer_size: int) -> torch.Tensor:
     """The public logits as the reference: divided by the temperatures, and -inf for tokens that cannot occur.
 
     The possible tokens depend only on public data: the tokenizer's size, and top_k and top_p of the public distribution.
@@ -44,29 +44,31 @@ def public_logits_as_reference(public: torch.Tensor, terms: TokenTerms, known: i
     Args:
         public: the public model's logits, (rows, vocabulary).
         terms: the terms of the text.
-        known: the number of tokens of the tokenizer; logits beyond are padding.
+        tokenizer_size: the number of tokens of the tokenizer; logits beyond are padding.
 
     Returns:
         Logits of the same shape.
     """
-    flatter = terms.temperature * terms.reference_temperature
-    found = public / flatter if flatter != 1.0 else public
-    if known < found.shape[-1]:
-        found = found.index_fill(-1, torch.arange(known, found.shape[-1], device=found.device), -math.inf)
-    if terms.top_k is not None and terms.top_k < known:
-        kept = torch.full_like(found, -math.inf)
-        places = found.topk(terms.top_k, dim=-1).indices
-        found = kept.scatter(-1, places, found.gather(-1, places))
+    divisor = terms.temperature * terms.reference_temperature
+    logits = public / divisor if divisor != 1.0 else public
+    if tokenizer_size < logits.shape[-1]:
+        logits = logits.index_fill(-1, torch.arange(tokenizer_size, logits.shape[-1], device=logits.device), -math.inf)
+    if terms.top_k is not None and terms.top_k < tokenizer_size:
+        floor = torch.full_like(logits, -math.inf)
+        columns = logits.topk(terms.top_k, dim=-1).indices
+        logits = floor.scatter(-1, columns, logits.gather(-1, columns))
     if terms.top_p is not None:
-        ordered, places = found.double().softmax(-1).sort(dim=-1, descending=True, stable=True)
-        before = ordered.cumsum(-1) - ordered
-        dropped = torch.zeros_like(found, dtype=torch.bool).scatter(-1, places, before >= terms.top_p)
-        found = found.masked_fill(dropped, -math.inf)
-    return found
+        masses, columns = logits.double().softmax(-1).sort(dim=-1, descending=True, stable=True)
+        mass_before = masses.cumsum(-1) - masses
+        mask = torch.zeros_like(logits, dtype=torch.bool).scatter(-1, columns, mass_before >= terms.top_p)
+        logits = logits.masked_fill(mask, -math.inf)
+    return logits
 
 
-def draw_tokens(private: torch.Tensor, public: torch.Tensor, terms: TokenTerms, known: int, place: int) -> list[int]:
-    """Draw one private token for each row, at a place of its text; an invalid distribution is an error before anything has left.
+def draw_tokens(
+    private: torch.Tensor, public: torch.Tensor, terms: TokenTerms, tokenizer_size: int, position: int
+) -> list[int]:
+    """Draw one private token for each row, at a position of its text; an invalid distribution is an error before anything has left.
 
     An epsilon that cannot be drawn with, anywhere in a schedule, is an error too: before the first token leaves, one is drawn at each of
     the other epsilons and discarded.
@@ -76,17 +78,17 @@ def draw_tokens(private: torch.Tensor, public: torch.Tensor, terms: TokenTerms, 
             f"the private logits have shape {tuple(private.shape)} and the public ones {tuple(public.shape)}; both models need one "
             "vocabulary"
         )
-    reference = public_logits_as_reference(public, terms, known).to(private.device)
+    reference = public_logits_as_reference(public, terms, tokenizer_size).to(private.device)
 
     def draw_with_epsilon(epsilon: float) -> torch.Tensor:
         return release(
             logits=private, reference=reference, epsilon=epsilon, upper=terms.upper, temperature=terms.temperature
         )
 
-    if place == 0:
+    if position == 0:
         for epsilon in sorted(terms.epsilons - {terms.epsilon_of(0)}):
             draw_with_epsilon(epsilon)
-    return [int(token) for token in draw_with_epsilon(terms.epsilon_of(place)).tolist()]
+    return [int(token) for token in draw_with_epsilon(terms.epsilon_of(position)).tolist()]
 
 
 class TextInProgress:
@@ -101,12 +103,12 @@ class TextInProgress:
     def charge_and_release_token(self, token: int, ends: set[int]) -> None:
         """Release a drawn token once it is charged; a ledger that already has one for this place returns that one."""
         if self._ledger is not None:
-            here = len(self.tokens)
+            position = len(self.tokens)
             try:
                 token = self._ledger.charged_sample(
                     self._terms.id,
-                    round=self._before + here + 1,
-                    profile=self._terms.profile_of(here),
+                    round=self._before + position + 1,
+                    profile=self._terms.profile_of(position),
                     draw=lambda: token,
                 )
             except BudgetError:
@@ -153,7 +155,7 @@ class TokenStream:
     @property
     def odometer(self) -> Odometer:
         """The cost of all tokens of the stream so far; with a ledger, all its entries of this stream."""
-        return self._released if self._ledger is None else self._odometer_of_entries(self._ledger_entries_by_place())
+        return self._released if self._ledger is None else self._odometer_of_entries(self._ledger_entries_by_position())
 
     def draw(
         self,
@@ -180,14 +182,14 @@ class TokenStream:
             DiscreetError: for invalid logits, before anything is charged.
             BudgetError: if the budget, or the ledger, does not allow another token.
         """
-        for name, given in (("logits", logits), ("reference", reference)):
-            if tuple(given.shape) != (self._vocabulary,):
-                raise DiscreetError(f"{name} has shape {tuple(given.shape)}, not ({self._vocabulary},)")
+        for name, tensor in (("logits", logits), ("reference", reference)):
+            if tuple(tensor.shape) != (self._vocabulary,):
+                raise DiscreetError(f"{name} has shape {tuple(tensor.shape)}, not ({self._vocabulary},)")
         profile = box_profile_of_one_token(epsilon, upper, self._vocabulary)
-        charges = self._ledger_entries_by_place()
-        place = len(self.tokens) + 1
-        if place in charges:
-            token = charges[place].sample
+        charges = self._ledger_entries_by_position()
+        position = len(self.tokens) + 1
+        if position in charges:
+            token = charges[position].sample
         else:
             before = self._released if self._ledger is None else self._odometer_of_entries(charges)
             after = before.with_releases(profile)
@@ -196,15 +198,15 @@ class TokenStream:
                     f"the budget of the stream is {self._budget}, and a token at epsilon = {epsilon:g} could exceed "
                     f"it; nothing was drawn"
                 )
-            found = release(logits=logits, reference=reference, epsilon=epsilon, upper=upper, temperature=temperature)
-            token = int(found)
+            outcome = release(logits=logits, reference=reference, epsilon=epsilon, upper=upper, temperature=temperature)
+            token = int(outcome)
             if self._ledger is not None:
-                token = self._ledger.charged_sample(self.id, round=place, profile=profile, draw=lambda: int(found))
+                token = self._ledger.charged_sample(self.id, round=position, profile=profile, draw=lambda: int(outcome))
             self._released = after
         self.tokens.append(token)
         return token
 
-    def _ledger_entries_by_place(self) -> dict[int, Entry]:
+    def _ledger_entries_by_position(self) -> dict[int, Entry]:
         """The ledger's entries of this stream, by the places of their tokens."""
         entries = [] if self._ledger is None else self._ledger.entries()
         return {entry.round: entry for entry in entries if entry.agreement == self.id}
@@ -248,7 +250,7 @@ class PrivateLogits(LogitsProcessor):
         vocabulary_of_checked_model("public_model", public_model, terms.vocabulary)
         prompts = check_list("public", public, "pass the tokens of one prompt for each row")
         public = [_list_checked_tokens("public", prompt, terms.vocabulary) for prompt in prompts]
-        last = _list_checked_tokens("ends", ends, terms.vocabulary)
+        end_numbers = _list_checked_tokens("ends", ends, terms.vocabulary)
         if not public or not all(public):
             raise DiscreetError("public holds no prompt, or an empty one; pass the tokens of one for each row")
         if ledger is not None and len(public) != 1:
@@ -256,7 +258,7 @@ class PrivateLogits(LogitsProcessor):
                 f"ledger is one client's, and public holds {len(public)} prompts; pass one row at a time"
             )
         refuse_prompts_without_room(public_model, public, terms.tokens, "public")
-        self._terms, self._known, self._ends = terms, check_count("known", known), set(last)
+        self._terms, self._known, self._ends = terms, check_count("known", known), set(end_numbers)
         self._context = Context(public_model, public, 0)
         self._rows = [TextInProgress(terms, ledger, 1) for _ in public]
         self._prompt = -1
@@ -264,23 +266,23 @@ class PrivateLogits(LogitsProcessor):
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Scores that allow only the drawn token in each row."""
         self._refuse_unexpected_scores_or_tokens(input_ids, scores)
-        active = [place for place, row in enumerate(self._rows) if not row.stopped]
+        active = [index for index, row in enumerate(self._rows) if not row.stopped]
         public = self._context.next_token_logits()
         if active:
-            place = len(self._rows[active[0]].tokens)
-            drawn = draw_tokens(scores[active], public[active].to(scores.device), self._terms, self._known, place)
-            for place, token in zip(active, drawn, strict=True):
-                self._rows[place].charge_and_release_token(token, self._ends)
+            index = len(self._rows[active[0]].tokens)
+            new_tokens = draw_tokens(scores[active], public[active].to(scores.device), self._terms, self._known, index)
+            for index, token in zip(active, new_tokens, strict=True):
+                self._rows[index].charge_and_release_token(token, self._ends)
         # `generate` pads a row that has ended; a row without budget is ended here
         last = min(self._ends, default=0)
-        still = set(active)
+        active_rows = set(active)
         tokens = [
-            row.tokens[-1] if place in still and row.stopped != "budget" else last
-            for place, row in enumerate(self._rows)
+            row.tokens[-1] if index in active_rows and row.stopped != "budget" else last
+            for index, row in enumerate(self._rows)
         ]
-        chosen = torch.tensor(tokens, device=scores.device)
-        self._context.append_tokens(chosen)
-        return torch.full_like(scores, -math.inf).scatter(-1, chosen[:, None], 0.0)
+        latest = torch.tensor(tokens, device=scores.device)
+        self._context.append_tokens(latest)
+        return torch.full_like(scores, -math.inf).scatter(-1, latest[:, None], 0.0)
 
     @property
     def statements(self) -> list[Statement]:
@@ -302,8 +304,8 @@ class PrivateLogits(LogitsProcessor):
             raise DiscreetError(
                 "generate did not ask for one token after the other; this processor serves one call, without beams or assistants"
             )
-        for row, seen in zip(self._rows, input_ids[:, self._prompt :].tolist(), strict=True):
-            if seen[: len(row.tokens)] != row.tokens:
+        for row, sequence in zip(self._rows, input_ids[:, self._prompt :].tolist(), strict=True):
+            if sequence[: len(row.tokens)] != row.tokens:
                 raise DiscreetError(
                     "generate took other tokens than were drawn; put this processor last, and use no beams or assistants"
                 )

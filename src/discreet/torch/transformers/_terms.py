@@ -41,20 +41,21 @@ def box_profile_of_one_token(epsilon: float, upper: float | None, vocabulary: in
     """The profile of one token from the box of these terms over `vocabulary` tokens, for every possible sum of L."""
     bounds = make_terms(epsilon=epsilon, upper=upper).family_bounds
     b = Fraction(constants_of_optimal_box(bounds, epsilon).b)
-    off = max(_MARGIN * b, _MARGIN * b / 2 + Fraction(2 * vocabulary, TOTAL))  # twice the bound, for the floats below
+    # twice the bound, for the floats below
+    margin = max(_MARGIN * b, _MARGIN * b / 2 + Fraction(2 * vocabulary, TOTAL))
     most, least = (
-        _alpha_of_box_lower_bound(share, epsilon) for share in (max(b - off, Fraction(1, TOTAL)), b + off)
+        _alpha_of_box_lower_bound(share, epsilon) for share in (max(b - margin, Fraction(1, TOTAL)), b + margin)
     )  # alpha falls with b
     return BoxProfile(epsilon=epsilon, alpha=min(max(0.5, least), most))
 
 
 def _alpha_of_box_lower_bound(b: Fraction, epsilon: float) -> float:
     """(1 - b)/((e^epsilon - 1) b), between 0 and 1."""
-    found = float(1 - min(b, Fraction(1))) * math.exp(-epsilon) / (float(b) * -math.expm1(-epsilon))
-    return min(1.0, max(found, 1e-300))
+    alpha = float(1 - min(b, Fraction(1))) * math.exp(-epsilon) / (float(b) * -math.expm1(-epsilon))
+    return min(1.0, max(alpha, 1e-300))
 
 
-_profile = lru_cache(maxsize=1024)(box_profile_of_one_token)
+_cached_box_profile = lru_cache(maxsize=1024)(box_profile_of_one_token)
 Spending = tuple[tuple[BoxProfile, int], ...]  # profiles, with their numbers of tokens
 
 
@@ -70,17 +71,17 @@ def _total_epsilon_of_tokens(spending: Spending, delta: float) -> float:
     return min(loss.largest, loss.epsilon(delta))
 
 
-def _checked_schedule(given: Any, tokens: int) -> tuple[float, ...]:
+def _checked_schedule(schedule: Any, tokens: int) -> tuple[float, ...]:
     """The epsilons of the first tokens, checked."""
-    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
-        raise DiscreetError(f"schedule = {given!r} is not a sequence; pass the epsilon of each of the first tokens")
-    if len(given) > tokens:
+    if isinstance(schedule, str | bytes) or not isinstance(schedule, Sequence):
+        raise DiscreetError(f"schedule = {schedule!r} is not a sequence; pass the epsilon of each of the first tokens")
+    if len(schedule) > tokens:
         raise DiscreetError(
-            f"schedule holds {len(given)} epsilons and tokens = {tokens}; pass at most one for each token"
+            f"schedule holds {len(schedule)} epsilons and tokens = {tokens}; pass at most one for each token"
         )
-    for place, each in enumerate(given):
-        POSITIVE.check(f"schedule[{place}]", each, "it is the budget of one token")
-    return tuple(check_epsilon(each) for each in given)
+    for index, epsilon in enumerate(schedule):
+        POSITIVE.check(f"schedule[{index}]", epsilon, "it is the budget of one token")
+    return tuple(check_epsilon(epsilon) for epsilon in schedule)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,21 +142,21 @@ class TokenTerms:
                 raise DiscreetError(f"{name} = {getattr(self, name)!r} is not a text")
         canonical_json(self.document)
         for epsilon in self.epsilons:
-            _profile(epsilon, self.upper, self.vocabulary)  # raises the error if no statement is possible
+            _cached_box_profile(epsilon, self.upper, self.vocabulary)  # raises the error if no statement is possible
 
     @property
     def document(self) -> dict[str, Any]:
         """The terms that are not at their defaults, as JSON values."""
-        found: dict[str, Any] = {"epsilon": self.epsilon, "tokens": self.tokens, "vocabulary": self.vocabulary}
+        text: dict[str, Any] = {"epsilon": self.epsilon, "tokens": self.tokens, "vocabulary": self.vocabulary}
         if self.schedule:
-            found["schedule"] = list(self.schedule)
+            text["schedule"] = list(self.schedule)
         for name, default in (
             ("upper", None), ("delta", 1e-6), ("temperature", 1.0), ("reference_temperature", 1.0), ("top_k", None), ("top_p", None),
         ):  # fmt: skip
             if getattr(self, name) != default:
-                found[name] = getattr(self, name)
-        found |= {name: getattr(self, name) for name in ("model", "public", "purpose") if getattr(self, name)}
-        return {"discreet": VERSION, "bits": BITS, "text": found}
+                text[name] = getattr(self, name)
+        text |= {name: getattr(self, name) for name in ("model", "public", "purpose") if getattr(self, name)}
+        return {"discreet": VERSION, "bits": BITS, "text": text}
 
     @cached_property
     def id(self) -> str:
@@ -168,7 +169,7 @@ class TokenTerms:
 
     def profile_of(self, place: int) -> BoxProfile:
         """The privacy profile of the token at a place."""
-        return _profile(self.epsilon_of(place), self.upper, self.vocabulary)
+        return _cached_box_profile(self.epsilon_of(place), self.upper, self.vocabulary)
 
     @property
     def largest(self) -> float:
@@ -178,14 +179,16 @@ class TokenTerms:
     @property
     def epsilons(self) -> set[float]:
         """Every epsilon of a token."""
-        return {self.epsilon_of(place) for place in range(min(self.tokens, len(self.schedule) + 1))}
+        return {self.epsilon_of(position) for position in range(min(self.tokens, len(self.schedule) + 1))}
 
     def _privacy_spending_of_first_tokens(self, tokens: int) -> Spending:
         first = self.schedule[:tokens]
         counts = Counter(first)
         if tokens > len(first):
             counts[self.epsilon] += tokens - len(first)
-        return tuple((_profile(epsilon, self.upper, self.vocabulary), count) for epsilon, count in counts.items())
+        return tuple(
+            (_cached_box_profile(epsilon, self.upper, self.vocabulary), count) for epsilon, count in counts.items()
+        )
 
     @property
     def loss(self) -> PrivacyLoss:
