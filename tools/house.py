@@ -23,6 +23,7 @@ PACKAGE = ROOT / "src" / "discreet"
 DOZEN, LONGEST = 12, 550  # modules of a folder behind its door, and lines of a module
 OUTSIDE = {"__init__.py", "__main__.py", "py.typed", "__pycache__"}  # not rooms
 PARTICIPLE = re.compile(r"[a-z]+(ed|en|wn)|(.*_)?(told|held|found|spelt|sent|kept|built)")
+POINTERS = {"each", "given", "place", "places", "whole", "one", "known", "kept"}  # and no nouns of the value
 NO_PARTICIPLES = {"seed", "token", "open", "screen", "between", "often", "shutdown", "feed", "breakdown"}
 
 
@@ -63,6 +64,14 @@ def print_numbers() -> None:
     )
     bare = {name: count for name, count in functions.items() if is_bare_participle(name)}
     print(f"functions {sum(functions.values())}, named by a bare participle {sum(bare.values())} {listing(bare)}")
+    variables = collections.Counter(
+        node.id
+        for tree in trees.values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    )
+    vague = {name: count for name, count in variables.items() if is_bare_participle(name) or name in POINTERS}
+    print(f"variables {sum(variables.values())}, that do not say what they hold {sum(vague.values())} {listing(vague)}")
     homes = collections.defaultdict(set)
     for path, tree in trees.items():
         for node in ast.walk(tree):
@@ -84,7 +93,7 @@ def listing(counts: dict[str, int]) -> str:
 
 
 def is_bare_participle(name: str) -> bool:
-    """Whether a function's name is a participle and nothing else."""
+    """Whether a name is a participle and nothing else."""
     if name.startswith("__") and name.endswith("__"):
         return False
     plain = name.strip("_")
