@@ -141,7 +141,7 @@ def test_rows_are_numbers_and_columns_come_back(sizes: Sequence[int], data: st.D
         assert columns.column_outcomes_of_rows(rows, name).tolist() == table[name]
     names = data.draw(st.permutations(list(columns)))
     expected = np.ravel_multi_index([np.array(table[name]) for name in names], columns.column_sizes(names))
-    assert columns.project_rows(rows, names).tolist() == expected.tolist()
+    assert columns.row_numbers_in_columns(rows, names).tolist() == expected.tolist()
 
 
 def test_columns_of_numbers_dates_and_labels_are_read() -> None:
@@ -332,7 +332,7 @@ def dense_variance(
     information = np.full((columns.size, columns.size), 1e9)
 
     def sums(table: tuple[str, ...]) -> Any:
-        return np.eye(math.prod(columns.column_sizes(table)))[:, columns.project_rows(rows, table)]
+        return np.eye(math.prod(columns.column_sizes(table)))[:, columns.row_numbers_in_columns(rows, table)]
 
     for table, noise, amount in zip(tables, noises, amounts, strict=True):
         information += amount / noise * sums(table).T @ sums(table)

@@ -406,7 +406,7 @@ def making_forks_wait_for_imports() -> Iterator[None]:
         _importing_threads.discard(thread)
 
 
-def _wait_for_imports_of_other_threads() -> None:
+def _wait_briefly_for_imports_of_other_threads() -> None:
     deadline = monotonic() + _LONGEST_WAIT
     while _importing_threads - {get_ident()} and monotonic() < deadline:
         sleep(0.001)
@@ -434,4 +434,6 @@ def _is_own_module(name: str) -> bool:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_note_running_polars_threads, after_in_child=_mark_polars_threads_lost)
-    os.register_at_fork(before=_wait_for_imports_of_other_threads, after_in_child=_forget_imports_of_lost_threads)
+    os.register_at_fork(
+        before=_wait_briefly_for_imports_of_other_threads, after_in_child=_forget_imports_of_lost_threads
+    )

@@ -240,7 +240,7 @@ def refine_and_integrate_by_panel(
             total, error = float(integrals.sum()), float(errors.sum())
         if error <= tolerance * total or len(panels) > most or not np.isfinite(total):
             return panels, owner, integrals, errors
-        to_split = panels_to_refine(errors, 0.5 * tolerance * total) & panels.wide_enough_to_split
+        to_split = fewest_panels_to_refine(errors, 0.5 * tolerance * total) & panels.wide_enough_to_split
         if not to_split.any():
             return panels, owner, integrals, errors
         pieces = panels[to_split].split_every_panel(2)
@@ -251,7 +251,7 @@ def refine_and_integrate_by_panel(
         errors = np.concatenate([errors[~to_split], new_errors])
 
 
-def panels_to_refine(errors: Floats, budget: float) -> NDArray[np.bool_]:
+def fewest_panels_to_refine(errors: Floats, budget: float) -> NDArray[np.bool_]:
     """The fewest panels to refine so that the errors of the rest add up to at most `budget`."""
     order = np.argsort(errors)
     mask = np.zeros(len(errors), dtype=bool)

@@ -176,11 +176,11 @@ def profile_of(sampler: LatticeSampler | ReportingSampler) -> BoxProfile:
     return BoxProfile(
         epsilon=epsilon,
         alpha=max(nearer, _ALPHA.low),
-        attained=lattice is not None and _has_clients_at_both_extremes(lattice, alpha),
+        attained=lattice is not None and _attains_extreme_pair(lattice, alpha),
     )
 
 
-def _has_clients_at_both_extremes(sampler: LatticeSampler, alpha: float) -> bool:
+def _attains_extreme_pair(sampler: LatticeSampler, alpha: float) -> bool:
     """Whether two members of the family are projected to an extreme pair: sets of alpha k outcomes of a uniform reference."""
     family, size = sampler.family, sampler.box.size
     outcome_count = alpha * size

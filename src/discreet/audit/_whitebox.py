@@ -215,7 +215,7 @@ def certificate_of(
         table = [list(row) for row in np.asarray(weights, dtype=object)]
     except (TypeError, ValueError):
         raise DiscreetError(f"weights = {weights!r} is not a table of whole numbers, a row for each input") from None
-    rows = [[_parse_positive_weight(weight, i, x) for x, weight in enumerate(row)] for i, row in enumerate(table)]
+    rows = [[_parse_positive_whole_weight(weight, i, x) for x, weight in enumerate(row)] for i, row in enumerate(table)]
     check_kind("mechanism", mechanism, str, "pass a name for it")
     check_kind("inputs", inputs, Sequence, "pass a name for each row of weights")
     if len(rows) < 2 or not rows[0] or len({len(row) for row in rows}) != 1:
@@ -378,7 +378,7 @@ def _refuse_claim_or_foreign_sampler(
     agreement.check_sampler(sampler)
 
 
-def _parse_positive_weight(weight: Any, row: int, outcome: int) -> int:
+def _parse_positive_whole_weight(weight: Any, row: int, outcome: int) -> int:
     try:
         number = int(weight)
     except (TypeError, ValueError, OverflowError):

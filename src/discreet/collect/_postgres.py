@@ -278,10 +278,10 @@ class PostgresStore(Store):
                 verdicts.append(Verdict.AGAIN if stored_keys[arrival.client] == arrival.key else Verdict.SPOKEN)
         return verdicts
 
-    def _read_pool_for_new_outcomes(self, database: Connection) -> bytes:
+    def _read_stored_pool(self, database: Connection) -> bytes:
         return bytes(_fetch_required_row(database.execute(_POOL, (self._pool_slot_of_process,), binary=True))[0])
 
-    def _write_pool_for_new_outcomes(self, database: Connection, content: bytes) -> None:
+    def _replace_stored_pool(self, database: Connection, content: bytes) -> None:
         database.execute(_FILL, (content, self._pool_slot_of_process))
 
     def _add_counts(

@@ -130,13 +130,13 @@ class SqliteStore(Store):
     ) -> tuple[NDArray[np.int64], list[bytes]]:
         query = "SELECT outcome, n FROM counted WHERE agreement = ? AND round = ?"
         counts = fetch_outcome_counts_from_rows(database.execute(query, (row.number, round)), row)
-        return counts, [self._read_pool_for_new_outcomes(database)]
+        return counts, [self._read_stored_pool(database)]
 
     def seal_pool_if_key_given(self) -> None:
         with self._transaction_without_samples() as database:
-            pool = self._seal.decode_pool(self._read_pool_for_new_outcomes(database))
+            pool = self._seal.decode_pool(self._read_stored_pool(database))
             if self._seal.has_secret:
-                self._write_pool_for_new_outcomes(database, self._seal.encode_pool(pool))
+                self._replace_stored_pool(database, self._seal.encode_pool(pool))
 
     @contextmanager
     def _transaction_without_samples(self) -> Iterator[sqlite3.Connection]:
@@ -175,13 +175,13 @@ class SqliteStore(Store):
             verdicts.append(Verdict.AGAIN if row is not None and row[0] == arrival.key else verdict)
         return verdicts
 
-    def _read_pool_for_new_outcomes(self, database: sqlite3.Connection) -> bytes:
+    def _read_stored_pool(self, database: sqlite3.Connection) -> bytes:
         row = database.execute("SELECT content FROM pool").fetchone()
         if row is None:
             raise StoreError(_DAMAGED)
         return bytes(row[0])
 
-    def _write_pool_for_new_outcomes(self, database: sqlite3.Connection, content: bytes) -> None:
+    def _replace_stored_pool(self, database: sqlite3.Connection, content: bytes) -> None:
         database.execute("UPDATE pool SET content = ?", (content,))
 
     def _add_counts(

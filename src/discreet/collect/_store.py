@@ -261,11 +261,11 @@ class Store(ABC):
         """The counts of an agreement in a round, and all pools in which more may wait."""
 
     @abstractmethod
-    def _read_pool_for_new_outcomes(self, database: Any) -> bytes:
+    def _read_stored_pool(self, database: Any) -> bytes:
         """The pool that new outcomes go to, locked."""
 
     @abstractmethod
-    def _write_pool_for_new_outcomes(self, database: Any, content: bytes) -> None:
+    def _replace_stored_pool(self, database: Any, content: bytes) -> None:
         """Replace the pool that new outcomes go to."""
 
     @abstractmethod
@@ -326,9 +326,9 @@ class Store(ABC):
             verdicts = self._insert_arrivals(database, row.collection, round, arrivals, closed=closed)
             new_outcomes = outcomes_of_counted_arrivals(arrivals, verdicts)
             if new_outcomes:
-                pool = self._seal.decode_pool(self._read_pool_for_new_outcomes(database))
+                pool = self._seal.decode_pool(self._read_stored_pool(database))
                 surplus = add_to_pool_and_take_surplus(pool, (row.number, round), new_outcomes)
-                self._write_pool_for_new_outcomes(database, self._seal.encode_pool(pool))
+                self._replace_stored_pool(database, self._seal.encode_pool(pool))
                 for group, pairs in sorted(surplus.items()):
                     group_row = self._find_agreement_row(database, rows, group[0])
                     self._add_counts(database, group, group_row, group_row.increments_of_stored_counts(pairs))

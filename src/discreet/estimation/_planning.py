@@ -186,7 +186,10 @@ def outlook(
         masses = bin_cells(sampler, clients=clients, count=bins).reference
         size = len(masses)
     else:
-        masses, size = _reference_masses(sampler), _number_of_shares(sampler)  # one number may stand for 2^40 outcomes
+        masses, size = (
+            _reference_masses_or_common_mass(sampler),
+            _number_of_shares(sampler),
+        )  # one number may stand for 2^40 outcomes
     noise = SamplingNoise(clients, confidence)
     rare_share = np.array([_released_share_range(sampler, float(masses.max()))[0]])
     total = None
@@ -263,7 +266,7 @@ def _released_share_range(sampler: Released, mass: float) -> tuple[float, float]
     return least, max(least, min(B * mass, 1.0 - b * others))
 
 
-def _reference_masses(sampler: Sampler[AnyFamily] | ReportSampler) -> Floats:
+def _reference_masses_or_common_mass(sampler: Sampler[AnyFamily] | ReportSampler) -> Floats:
     if isinstance(sampler, ReportSampler):
         return np.array([1.0 / sampler.family.size])
     if isinstance(sampler.family, ContinuousFamily):
@@ -314,7 +317,7 @@ def clients_for(
     OPEN_UNIT.check("confidence", confidence)
     together = check_flag("together", together)
     inversion = _sampler_inversion(sampler)
-    masses = _reference_masses(sampler) if mass is None else np.array([PROBABILITY.check("mass", mass)])
+    masses = _reference_masses_or_common_mass(sampler) if mass is None else np.array([PROBABILITY.check("mass", mass)])
     return clients_for_half_width(
         inversion, sampler, masses, accuracy, confidence, _number_of_shares(sampler) if together else 1
     )
@@ -390,7 +393,9 @@ def epsilon_for_accuracy(
     def accuracy_shortfall(log_epsilon: float) -> float:
         sampler = make(family, epsilon=math.exp(log_epsilon))
         return (
-            longest_interval_half_width(_sampler_inversion(sampler), sampler, _reference_masses(sampler), noise)
+            longest_interval_half_width(
+                _sampler_inversion(sampler), sampler, _reference_masses_or_common_mass(sampler), noise
+            )
             - accuracy
         )
 

@@ -400,13 +400,13 @@ class CellPartition:
     def cell_pieces_between_edges(self, edges: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
         """The cells of a line cut at edges: the cell of each piece, its interval between the edges, and its share of the cell."""
         key = edges.tobytes()
-        if key not in self._cell_pieces_by_edges:
-            self._cell_pieces_by_edges.clear()  # usually one list of edges is used many times
-            self._cell_pieces_by_edges[key] = self._cut_cells_at_edges(edges)
-        return self._cell_pieces_by_edges[key]
+        if key not in self._cell_pieces_cache:
+            self._cell_pieces_cache.clear()  # usually one list of edges is used many times
+            self._cell_pieces_cache[key] = self._cut_cells_at_edges(edges)
+        return self._cell_pieces_cache[key]
 
     @cached_property
-    def _cell_pieces_by_edges(self) -> dict[bytes, tuple[NDArray[np.intp], NDArray[np.intp], Floats]]:
+    def _cell_pieces_cache(self) -> dict[bytes, tuple[NDArray[np.intp], NDArray[np.intp], Floats]]:
         return {}
 
     def _cut_cells_at_edges(self, edges: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:

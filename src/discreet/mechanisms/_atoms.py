@@ -2,7 +2,7 @@
 
 A carrier puts clients on finitely many atoms with public reference masses, and turns a drawn atom into a sample:
 
-    p --read_clients--> clients --laws_on_atoms_and_outsiders--> laws (n, size)
+    p --read_clients--> clients --laws_on_atoms_with_outside_clients--> laws (n, size)
     laws (n, size) --integers--> numbers --samples_from_atom_numbers, samples_in_user_form--> release
 
 The step by integers is the same for every release, and privacy rests on it alone. The atoms are fixed before a client is read, and the
@@ -130,12 +130,12 @@ class Atoms(abc.ABC, Generic[Clients]):
         """The family of client distributions."""
 
     @abc.abstractmethod
-    def laws_on_atoms_and_outsiders(self, clients: Clients) -> tuple[LawsOnAtoms, Outsiders | None]:
+    def laws_on_atoms_with_outside_clients(self, clients: Clients) -> tuple[LawsOnAtoms, Outsiders | None]:
         """The clients on the atoms, and those that are seen to be outside the family."""
 
     def laws_on_atoms(self, clients: Clients, *, refuse: bool) -> LawsOnAtoms:
         """The clients on the atoms. `refuse`: raise for a client outside the family instead of warning."""
-        laws, outsiders = self.laws_on_atoms_and_outsiders(clients)
+        laws, outsiders = self.laws_on_atoms_with_outside_clients(clients)
         if outsiders is not None:
             warn_of_or_refuse_outsiders(self.family_of_clients, outsiders, refuse=refuse)
         return laws
@@ -145,7 +145,7 @@ class Atoms(abc.ABC, Generic[Clients]):
         all_outsiders: Outsiders | None = None
         first = 0
         for block in self.iterate_clients_in_batches(clients):
-            laws, outsiders = self.laws_on_atoms_and_outsiders(block)
+            laws, outsiders = self.laws_on_atoms_with_outside_clients(block)
             if outsiders is not None:
                 block_outsiders = outsiders.as_part_of_longer_list(len(clients), first)
                 if refuse:
@@ -233,7 +233,7 @@ class OutcomeAtoms(Atoms[Floats]):
     def family_of_clients(self) -> FiniteFamily:
         return self.family
 
-    def laws_on_atoms_and_outsiders(self, clients: Floats) -> tuple[LawsOnAtoms, Outsiders | None]:
+    def laws_on_atoms_with_outside_clients(self, clients: Floats) -> tuple[LawsOnAtoms, Outsiders | None]:
         return LawsOnAtoms(clients), find_finite_outsiders(self.family, clients)
 
     def read_laws_on_atoms(self, laws: Any) -> Floats:
@@ -384,7 +384,7 @@ class CellAtoms(DensityAtoms):
     def _nodes_in_cells(self) -> Nodes:
         return self.partition.nodes_in_cells(_NODES_IN_A_CELL[self.family.dim])
 
-    def laws_on_atoms_and_outsiders(self, clients: Densities) -> tuple[LawsOnAtoms, Outsiders | None]:
+    def laws_on_atoms_with_outside_clients(self, clients: Densities) -> tuple[LawsOnAtoms, Outsiders | None]:
         """P(cell_i) of every client, as accurately as it can be found.
 
         On a line it comes from the client's distribution function, or from an integral over each cell, refined as far as the values show. In

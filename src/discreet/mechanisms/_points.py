@@ -111,7 +111,7 @@ class PointAtoms(DensityAtoms):
             points[rows] = self.draw_numbered_batch_of_points(int(number), seed)[numbers[rows] % _POINTS_IN_A_BLOCK]
         return points
 
-    def laws_on_atoms_and_outsiders(self, clients: Densities) -> tuple[LawsOnAtoms, Outsiders | None]:
+    def laws_on_atoms_with_outside_clients(self, clients: Densities) -> tuple[LawsOnAtoms, Outsiders | None]:
         """p_i proportional to p(X_i)/h(X_i); uniform for a client whose density is 0 at every point."""
         seed = (
             int.from_bytes(np.random.SeedSequence().generate_state(4).tobytes())
@@ -218,7 +218,7 @@ class NoAtoms(DensityAtoms):
     def digest(self) -> str:
         self._refuse_release()
 
-    def laws_on_atoms_and_outsiders(self, clients: Densities) -> NoReturn:
+    def laws_on_atoms_with_outside_clients(self, clients: Densities) -> NoReturn:
         self._refuse_release()
 
     def samples_from_atom_numbers(self, numbers: Integers, rng: np.random.Generator, seed: int | None = None) -> Floats:

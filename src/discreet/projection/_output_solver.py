@@ -24,7 +24,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base.quadrature import ORDER, Panels, gauss_rule, integral_errors_on_unit_cube, panels_to_refine
+from discreet._base.quadrature import ORDER, Panels, fewest_panels_to_refine, gauss_rule, integral_errors_on_unit_cube
 from discreet.families import (
     BAND_SLACK,
     LAPLACE,
@@ -184,7 +184,7 @@ class OneClientSolver:
         cut_slope, pieces = solution.slope, cut_panels_at_kinks(nodes, ratio)  # now the cuts are where the kinks are
         solution = self._solve_on_nodes(pieces.masses, pieces.ratio)
         for _ in range(_ROUNDS):
-            coarse = panels_to_refine(pieces.errors, 0.5 * tolerance) & pieces.panels.wide_enough_to_split
+            coarse = fewest_panels_to_refine(pieces.errors, 0.5 * tolerance) & pieces.panels.wide_enough_to_split
             if pieces.errors.sum() > tolerance and pieces.masses.size < MOST_NODES[dim] and coarse.any():
                 fresh_nodes = self.problem.family.nodes_of_panels(
                     pieces.panels[coarse].split_every_panel(_SPLIT[dim]), ORDER[dim]

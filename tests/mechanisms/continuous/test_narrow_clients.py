@@ -288,7 +288,7 @@ def test_masses_on_the_cells_of_a_square(width: float, bare: bool) -> None:
     for centre in np.random.default_rng(1).uniform(0.3, 0.7, (5, 2)):
         law = dc.Mixture([1.0], centre[None, :], width / 16)
         density = as_density((lambda x, law=law: law.pdf(x)) if bare else law, 2)
-        rows = carrier.laws_on_atoms_and_outsiders((density,))[0].rows[0]
+        rows = carrier.laws_on_atoms_with_outside_clients((density,))[0].rows[0]
         exact = np.prod(
             np.diff(stats.norm.cdf(np.stack([panels.lower, panels.upper]), centre, width / 16), axis=0)[0], axis=1
         )

@@ -80,7 +80,7 @@ class UntrustedFile(PermissionError):
 
 
 @contextmanager
-def open_trusted_root(path: Path) -> Iterator[int]:
+def using_trusted_root(path: Path) -> Iterator[int]:
     """A descriptor of a cache's root folder, after any link of that name.
 
     Raises:
@@ -300,7 +300,7 @@ class _FunctionFiles:
 
     def load_overload_data(self, key: Any) -> Any:
         """The compiled version that numba stored under this key, or None."""
-        with open_trusted_root(self.root) as root, open_subfolder_if_trusted(self.digest, within=root) as folder:
+        with using_trusted_root(self.root) as root, open_subfolder_if_trusted(self.digest, within=root) as folder:
             file = self._read_index(folder).get(key)
             return None if file is None else pickle.loads(read_trusted_file(file, within=folder))
 
@@ -321,7 +321,7 @@ class _FunctionFiles:
     @contextmanager
     def _open_own_folder(self) -> Iterator[int]:
         """A descriptor of the folder of this version, which is made if necessary."""
-        with open_trusted_root(self.root) as root:
+        with using_trusted_root(self.root) as root:
             if make_trusted_folder(self.digest, within=root):
                 _remove_oldest_cache_folders(self.root)
             with open_subfolder_if_trusted(self.digest, within=root) as folder:
@@ -329,7 +329,7 @@ class _FunctionFiles:
 
     def load_machine_code(self, kinds: str) -> bytes:
         """The machine code stored for these kinds of arguments."""
-        with open_trusted_root(self.root) as root, open_subfolder_if_trusted(self.digest, within=root) as folder:
+        with using_trusted_root(self.root) as root, open_subfolder_if_trusted(self.digest, within=root) as folder:
             return read_trusted_file(self._machine_code_file_name(kinds), within=folder)
 
     def has_or_cannot_store_machine_code(self, types: Any) -> bool:
@@ -358,7 +358,7 @@ class _FunctionFiles:
         """Replace an existing index by an empty one, if it is writable."""
         with (
             suppress(OSError),
-            open_trusted_root(self.root) as root,
+            using_trusted_root(self.root) as root,
             open_subfolder_if_trusted(self.digest, within=root) as folder,
         ):
             self._write_index({}, folder)
@@ -429,7 +429,7 @@ def writable_cache_root() -> Path | None:
     for root in cache_roots():
         try:
             make_trusted_path(root)
-            with open_trusted_root(root):
+            with using_trusted_root(root):
                 tempfile.TemporaryFile(dir=root).close()  # permissions alone do not tell
                 return root
         except UntrustedFile as error:

@@ -284,7 +284,9 @@ def _fit_example_mixture_and_optimism(
         )
     )
     losses = [mixture.leave_one_out_log_likelihood_losses(output_laws, shares) for mixture in path]
-    index = len(path) - 1 if pull is not None else _regularisation_index_by_leave_one_out(path, losses, shares, number)
+    index = (
+        len(path) - 1 if pull is not None else _strongest_index_within_one_standard_error(path, losses, shares, number)
+    )
     return path[index], float(shares @ losses[index])
 
 
@@ -300,7 +302,7 @@ def _sample_fraction_of_each_sampler(rounds: Sequence[tuple[Sampler[Any], Intege
     return np.concatenate([np.full(len(counts), float(counts.sum()) / number) for _, counts in rounds])
 
 
-def _regularisation_index_by_leave_one_out(
+def _strongest_index_within_one_standard_error(
     path: Sequence[ExampleMixture], losses: Sequence[Floats], shares: Floats, number: float
 ) -> int:
     """The strongest pull whose leave-one-out prediction is within one standard error of the best."""
