@@ -3,7 +3,9 @@
 import itertools
 import json
 import os
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ import discreet as dc
 from discreet.errors import DiscreetError
 from discreet.ledger import PopulationLedger
 from discreet.ledger._book import forget_rounds_in_memory
+from discreet.release import ClientColumns
 from discreet.tables import _local as local, _parts as parts_module, read_secret, sample, sample_file, write_secret
 from discreet.tables._local import Release
 from discreet.tables._parts import ClientParts
@@ -262,6 +265,49 @@ def test_records_larger_than_memory_give_the_same_release(
     assert by_client(on_disk) == by_client(in_memory)
     assert spilling.summary.spilled_bytes >= 2 * 20_000 * 12
     assert list(tmp_path.iterdir()) == []
+
+
+def counted(clients: ClientColumns) -> list[list[tuple[int, int]]]:
+    """The number of each outcome of each client; equal records may have been counted together, in any order."""
+    counts = clients.counts if clients.counts.size else np.ones(clients.outcomes.size, dtype=np.int64)
+    totals = []
+    for start, stop in itertools.pairwise(clients.ends):
+        sums = np.bincount(clients.outcomes[start:stop], weights=counts[start:stop], minlength=9)
+        totals.append([(outcome, int(total)) for outcome, total in enumerate(sums) if total])
+    return totals
+
+
+@pytest.mark.parametrize("budget", [1 << 30, 200_000])
+def test_batches_are_put_into_parts_beside_the_reading_with_the_same_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, budget: int
+) -> None:
+    rng = np.random.default_rng(2)
+    clients, outcomes = rng.integers(0, 500, 30_000), rng.integers(0, 9, 30_000).astype(np.uint32)
+    groups = []
+    for worth in (1, 1 << 30):
+        monkeypatch.setattr(parts_module, "_WORTH_A_THREAD", worth)
+        with ClientParts(seed=1, budget=budget, folder=tmp_path) as parts:
+            for start in range(0, 30_000, 1000):
+                span = slice(start, start + 1000 if start % 3000 else start + 10)  # small batches wait for those before
+                parts.add_records(pa.array(clients[span]), outcomes[span])
+                assert len(parts._waiting) <= parts_module._AHEAD
+            read = [group() for readers in parts.iterate_readers_of_client_groups() for group in readers]
+        groups.append([dict(zip(group.names.to_pylist(), counted(group.clients), strict=True)) for group in read])
+    assert groups[0] == groups[1]
+
+
+def test_an_error_beside_the_reading_is_raised_and_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(parts_module, "_WORTH_A_THREAD", 1)
+    monkeypatch.setattr(parts_module, "choose_grouping_functions", lambda _: SimpleNamespace(records_by_part=fail))
+    threads = threading.active_count()
+    with ClientParts(seed=1, budget=1000) as parts:
+        parts.add_records(pa.array([1, 2]), np.zeros(2, dtype=np.uint32))
+        with pytest.raises(MemoryError, match="no room"):
+            list(parts.iterate_readers_of_client_groups())
+    assert threading.active_count() == threads
 
 
 def test_what_is_spilled_has_no_name_and_never_more_than_the_budget_stays(tmp_path: Path) -> None:

@@ -12,7 +12,9 @@ small that loading compiled code would take longer.
 """
 
 import secrets
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -74,6 +76,8 @@ _FEW = 1 << 21  # records that numpy groups at once
 _TOGETHER = 1 << 17  # records that compiled code groups at once: fewer would not repay the calls, more leave the cache
 _DEEPEST = 4  # nested splits: beyond that a single client is larger than memory
 _ONE_CLIENT = 1 << 28  # bytes of one client's values that are allowed under a smaller budget
+_WORTH_A_THREAD = 1 << 16  # records that are put into parts beside the reading of the next ones
+_SPLITTERS, _AHEAD = 2, 3  # threads for it, and batches that may wait
 _NO_LENGTHS = np.empty(0, dtype=np.int64)
 _FIRST, _SECOND = (np.uint64(number) for number in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9))
 
@@ -188,6 +192,8 @@ class ClientParts:
             tuple[NDArray[np.int64], RecordArrays]
         ] = []  # records in order of part, with the start of each
         self._held = 0
+        self._pool: ThreadPoolExecutor | None = None
+        self._waiting: deque[Future[Any]] = deque()  # batches that are being put into parts, in order
         self._scratch: ScratchFile | None = None
         self._blocks: list[list[ScratchBlock]] = [[] for _ in range(1 << _BITS)]
         self._spilled = [0] * (1 << _BITS)
@@ -205,7 +211,10 @@ class ClientParts:
         self.close()
 
     def close(self) -> None:
-        """Release the disk space."""
+        """Release the disk space and the thread."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
         if self._scratch is not None:
             self._scratch.close()
             self._scratch = None
@@ -219,7 +228,23 @@ class ClientParts:
         """Take a batch of records. Those whose outcome is MISSING are left out."""
         amounts = np.empty(0) if counts is None else counts
         arrays = map(read_only_view, (*client_names_as_arrays(clients), outcomes, amounts))
-        starts, *columns = choose_grouping_functions(len(clients)).records_by_part(*arrays, _BITS, self._seed)
+        split = partial(choose_grouping_functions(len(clients)).records_by_part, *arrays, _BITS, self._seed)
+        if self._depth or len(clients) < _WORTH_A_THREAD:
+            self._keep_waiting_records()
+            self._keep_records(split())
+            return
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(_SPLITTERS)
+        self._waiting.append(self._pool.submit(split))
+        self._keep_waiting_records(_AHEAD)
+
+    def _keep_waiting_records(self, left: int = 0) -> None:
+        """Take the batches that are in parts now, until `left` are still waiting."""
+        while len(self._waiting) > left:
+            self._keep_records(self._waiting.popleft().result())
+
+    def _keep_records(self, starts_and_columns: Sequence[Any]) -> None:
+        starts, *columns = starts_and_columns
         records = RecordArrays(*columns)
         self.records += records.outcomes.size
         self._chunks.append((starts, records))
@@ -229,6 +254,7 @@ class ClientParts:
 
     def iterate_readers_of_client_groups(self) -> Iterator[list[Callable[[], ClientGroup]]]:
         """Functions that read and group each part (several, if it is large). They may run in threads, in any order."""
+        self._keep_waiting_records()
         if self._scratch is not None:
             self._spill_to_disk()
         elif not self._depth and 0 < self.records <= _FEW and choose_grouping_functions(0) is PLAIN:
