@@ -199,18 +199,8 @@ _TAIL = 1e-30  # probability omitted from a sum, and added to delta
 _SHUFFLING_ERROR = 1e-11
 MOST_CLIENTS = 10**7  # further clients are not counted, which only enlarges the bound
 _ACCURACY = 1e-6  # of an epsilon, relative; rounded up
-_DEVIATIONS = (
-    -8.0,
-    -6.0,
-    -4.5,
-    -3.5,
-    -2.5,
-    -1.75,
-    -1.0,
-    -0.25,
-    0.5,
-    1.5,
-)  # standard deviations that M is rounded down to
+# standard deviations that M is rounded down to
+_DEVIATIONS = (-8.0, -6.0, -4.5, -3.5, -2.5, -1.75, -1.0, -0.25, 0.5, 1.5)
 _FEW = 100
 _NOTHING_TO_HIDE = 1e-9
 _NO_CLONES = 60.0  # an epsilon at which a clone is less likely than 1e-26

@@ -452,9 +452,8 @@ def invitation_links(
             "tokens holds some that are not enrolled in the store, or were revoked; add those that are new: discreet enrol --add, and "
             "leave out the revoked ones, which stay so"
         )
-    if (
-        store.read_enrolment().needed and not checked_tokens and "field" not in more.split("&")
-    ):  # there each person types a token
+    # there each person types a token
+    if store.read_enrolment().needed and not checked_tokens and "field" not in more.split("&"):
         raise DiscreetError("the store takes samples of enrolled clients only; name their tokens: --tokens FILE")
     secrets.SystemRandom().shuffle(checked_tokens)
     page = f"{site}{TAKE_PART}?agreement={stored_agreement.agreement.id}{f'&{more}' if more else ''}"

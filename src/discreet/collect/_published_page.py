@@ -407,9 +407,8 @@ def _question_table_html(question: Mapping[str, Any]) -> str:
     head = f"<h3>{title}{unit}</h3>\n<p>{participants} {'was' if question['clients'] == 1 else 'were'} asked it.</p>\n"
     shown_answers = _answers_to_show(question, _LISTED)
     write = _share_data_element if _is_answered_by_shares(question) else _statistic_data_element
-    is_selection = len(shown_answers) < len(
-        question["answers"]
-    )  # the largest were picked: only intervals of all at once are fair
+    # the largest were picked: only intervals of all at once are fair
+    is_selection = len(shown_answers) < len(question["answers"])
 
     def interval_cell_html(answer: Mapping[str, Any], low: str, high: str) -> str:
         return (

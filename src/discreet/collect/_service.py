@@ -281,9 +281,8 @@ class _Service:
     async def _post_samples(self, request: Request) -> Response:
         parse_body = _body_parser_for(request)
         authorization = request.headers.getlist("authorization")
-        gateway_id_from_authorization(
-            await self._enrolment.current_enrolment(), authorization
-        )  # before the body is read
+        # before the body is read
+        gateway_id_from_authorization(await self._enrolment.current_enrolment(), authorization)
         async with self._limits.using_body_within_limits(request) as body:
             enrolment = await self._enrolment.current_enrolment()  # a token may be revoked while its body arrives
             gateway = gateway_id_from_authorization(enrolment, authorization)

@@ -59,10 +59,8 @@ from discreet.errors import DiscreetError, StoreError, check_choice, check_count
 
 ALWAYS, AFTER, NEVER = SHOWN = "always", "after", "never"  # when estimates are shown: after one's own sample
 LEAST_PREFIX = 12  # least digits of a prefix of an id
-ADDING, COUNTING = (
-    0x64637374,
-    0x64637375,
-)  # locks: of tables, agreements, tokens and when estimates are shown; of counting, which closing needs alone
+# locks: of tables, agreements, tokens and when estimates are shown; of counting, which closing needs alone
+ADDING, COUNTING = (0x64637374, 0x64637375)
 
 
 @dataclass(frozen=True)
@@ -305,9 +303,8 @@ class Store(ABC):
             if check_if_agreement_is_new(predecessors, agreement.id, follows):
                 terms = (agreement.rounds, outcomes, agreement.text, agreement.family.weights_file_content)
                 self._execute_sql(database, _ADD, (agreement.id, follows, follows, *terms))
-                self._execute_sql(
-                    database, _INHERIT, (agreement.id,)
-                )  # whether estimates are shown holds for the store
+                # whether estimates are shown holds for the store
+                self._execute_sql(database, _INHERIT, (agreement.id,))
 
     def agreements(self) -> list[StoredAgreement]:
         """All agreements, in the order of arrival."""

@@ -165,9 +165,8 @@ class RoundCounts:
     def regress_response(self, model: Floats) -> Response:
         """(A, c), regressed on model clients (n, k)."""
         k = model.shape[1]
-        if self.has_affine_response or bool(
-            (model.max(axis=1) == 1.0).all()
-        ):  # for point masses the output is linear in the mean
+        # for point masses the output is linear in the mean
+        if self.has_affine_response or bool((model.max(axis=1) == 1.0).all()):
             return np.asarray(self.sampler.output(np.eye(k))).T, np.zeros(k)
         outputs = np.asarray(self.sampler.output(model))
         p, q = model.mean(axis=0), outputs.mean(axis=0)

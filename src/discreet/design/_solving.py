@@ -283,9 +283,8 @@ def minimax_floor(laws: Floats, f: FDivergence, epsilon: float) -> FloorBracket:
         return bracket
     fallback = floor_bracket_of_optimal_sampler(examples, f, epsilon, 0.0)
     largest = worst_divergence(examples, f, fallback.floor, math.exp(epsilon))
-    fallback = FloorBracket(
-        fallback.floor, largest, fallback.bound, fallback.certificate
-    )  # no mean is above the largest
+    # no mean is above the largest
+    fallback = FloorBracket(fallback.floor, largest, fallback.bound, fallback.certificate)
     return narrow_bracket_by_cuts(
         fallback if bracket is None else fallback.best_of_both(bracket), examples, f, epsilon, 0.0, worst=True
     )
@@ -296,9 +295,8 @@ def _floor_bracket_by_saddle_points(
 ) -> FloorBracket | None:
     """The bracket by saddle points for some clients, which those that are served worst join; None if no saddle point is found."""
     ratio, order = math.exp(epsilon), np.lexsort(laws.T)
-    clients = np.unique(
-        order[np.linspace(0, len(laws) - 1, min(len(laws), _FEW)).astype(np.int64)]
-    )  # clients that differ
+    # clients that differ
+    clients = np.unique(order[np.linspace(0, len(laws) - 1, min(len(laws), _FEW)).astype(np.int64)])
     while True:
         saddle = _find_near_saddle_point(laws[clients], f, epsilon)
         if saddle is None:

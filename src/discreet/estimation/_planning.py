@@ -186,10 +186,8 @@ def outlook(
         masses = bin_cells(sampler, clients=clients, count=bins).reference
         size = len(masses)
     else:
-        masses, size = (
-            _reference_masses_or_common_mass(sampler),
-            _number_of_shares(sampler),
-        )  # one number may stand for 2^40 outcomes
+        # one number may stand for 2^40 outcomes
+        masses, size = (_reference_masses_or_common_mass(sampler), _number_of_shares(sampler))
     noise = SamplingNoise(clients, confidence)
     rare_share = np.array([_released_share_range(sampler, float(masses.max()))[0]])
     total = None

@@ -446,9 +446,8 @@ def panel_masses(
             log_p = np.where(is_positive, log_p, -np.inf)
         return np.asarray(log_p.reshape(t.shape[:-1]))
 
-    first_values = [
-        log_density_noting_ratio_extremes(fine.nodes_and_weights(order)[0])
-    ]  # reused in the first evaluation below
+    # reused in the first evaluation below
+    first_values = [log_density_noting_ratio_extremes(fine.nodes_and_weights(order)[0])]
     shift = float(first_values[0].max())
     if math.isinf(shift):
         return None

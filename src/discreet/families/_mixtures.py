@@ -76,16 +76,14 @@ from discreet.families._kernel_mixtures import (
 
 Floats = NDArray[np.float64]
 _TAIL = np.array([0.0, 1.0, 2.0, 3.0, 4.5, 6.5, 9.5])  # in standard deviations; the rest has mass 1e-21
-_FEW_DRAWS = (
-    64 * 2.0**-53
-)  # a mass near 1 of the Laplace distribution function in which there are fewer than 64 floats: beyond 32 scales
+# a mass near 1 of the Laplace distribution function in which there are fewer than 64 floats: beyond 32 scales
+_FEW_DRAWS = 64 * 2.0**-53
 _EXPONENTIAL_TAIL = np.array([0.0, 1.0, 2.0, 4.0, 7.0, 11.0, 16.0, 22.0, 30.0, 40.0])  # in scales; mass 1e-18 is left
 _ROUNDING = 1e-12
 PROVED, SEARCHED = "proved", "searched"  # normalisers of Gaussian mixtures on a box
 _AGREEING = 1e-6  # of the logarithms of two least masses that count as one
-_NEAR = np.concatenate(
-    [np.arange(0.0, 10.0, 0.5), [10.0, 12.0, 16.0, 24.0, 40.0]]
-)  # in scales, from where kernels vary
+# in scales, from where kernels vary
+_NEAR = np.concatenate([np.arange(0.0, 10.0, 0.5), [10.0, 12.0, 16.0, 24.0, 40.0]])
 _FARTHEST = 10.0  # in scales; the rest has mass 1e-23
 _TINY = 1e-300
 _ACROSS = np.array([0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.5, 8.5, 12.0])  # in widths of an angle's distribution

@@ -256,9 +256,8 @@ def _draw_client_output(axes: Axes, client: _ClientOutput, most: int) -> None:
             else f"{other_outcomes.size} others,\non average"
         )
     smallest = float(client_law[client_law > 0].min())
-    edge = 0.55 * min(
-        smallest, max(float(floor.min()), smallest / 30.0)
-    )  # a floor of 1e-300 would leave no room for the rest
+    # a floor of 1e-300 would leave no room for the rest
+    edge = 0.55 * min(smallest, max(float(floor.min()), smallest / 30.0))
     output_law = np.maximum(output_law, edge)
     rows = np.arange(len(names))
     if not client.boxed:

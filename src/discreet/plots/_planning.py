@@ -268,9 +268,8 @@ def frontier(
             "Designs, as less is kept",
             f"{sorted_designs[0].examples:,} examples; grey: proved to be out of reach",
         )
-        axes.fill_between(
-            worst, 0.0, floor, step="pre", color="#F3F3F3", linewidth=0
-        )  # keeping more cannot lower the mean
+        # keeping more cannot lower the mean
+        axes.fill_between(worst, 0.0, floor, step="pre", color="#F3F3F3", linewidth=0)
         axes.plot(worst, mean, color=style.COLOURS["optimal"], marker="o", markersize=4, label="designed")
         for other, (x, y) in points.items():
             axes.plot(
@@ -279,9 +278,8 @@ def frontier(
         axes.set_xlabel(f"worst case over everybody, {name}")
         axes.set_ylabel(f"mean over the examples, {name}")
         axes.set_ylim(bottom=0.0)
-        _write_point_names(
-            axes, [f"{design.keep:g}" for design in sorted_designs], worst, mean
-        )  # the limits of the axes are known by now
+        # the limits of the axes are known by now
+        _write_point_names(axes, [f"{design.keep:g}" for design in sorted_designs], worst, mean)
         axes.legend(frameon=False)
     return figure
 

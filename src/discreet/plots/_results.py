@@ -73,9 +73,8 @@ def population(
         figure, (axes,) = style.new_or_given_figure_and_panels(ax, title, size=(8.4, height))
         if found.domain.edges is None:
             _draw_label_shares(axes, found, true_shares, most)
-            legend_place = (
-                {"bbox_to_anchor": (1.0, 1.0), "ncols": 3} if ax is None else {}
-            )  # given axes may have a title
+            # given axes may have a title
+            legend_place = {"bbox_to_anchor": (1.0, 1.0), "ncols": 3} if ax is None else {}
             axes.legend(loc="lower right", frameon=False, labelcolor=style.INK, **legend_place)
         else:
             _draw_cell_densities(axes, found, true_shares, found.domain.edges)

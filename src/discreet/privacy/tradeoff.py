@@ -93,9 +93,8 @@ class Risk:
 def epsilon_of_box(constants: Constants) -> float:
     """The pure budget of another notion's box: log(B/b), rounded up; the same float on every machine, as in agreements."""
     _, most = log_bracket(Fraction(constants.B) / Fraction(constants.b))
-    return float_rounded_up(
-        most * (1 + Fraction(1, 10**15)) + Fraction(1, 10**15)
-    )  # above the rounding of the box's bounds
+    # above the rounding of the box's bounds
+    return float_rounded_up(most * (1 + Fraction(1, 10**15)) + Fraction(1, 10**15))
 
 
 def refuse_useless_or_raw_privacy(privacy: Privacy, bounds: Bounds) -> None:

@@ -242,9 +242,8 @@ class OneClientSolver:
         low, high = nodes.panels.lower, nodes.panels.upper
         width = high - low
         t = np.concatenate([low + 1e-9 * width, high - 1e-9 * width], axis=1)[..., None]
-        is_inside = ((t > low[:, :, None]) & (t < high[:, :, None])).all(
-            axis=2, keepdims=True
-        )  # a density may be infinite at an end
+        # a density may be infinite at an end
+        is_inside = ((t > low[:, :, None]) & (t < high[:, :, None])).all(axis=2, keepdims=True)
         x = np.where(is_inside, self.problem.family.chart.points_at_coordinates(t), nodes.x[:, [0, -1]]).reshape(-1, 1)
         end_ratio = density_ratio_at_points(x, self.problem.family.log_reference(x)).reshape(-1, 2)
         jumps = np.abs(end_ratio - ratio @ matrix_to_endpoint_values(order)) * nodes.element[:, [0, -1]]

@@ -129,10 +129,8 @@ def _risk_at_worst_members(
     """The largest divergence of a worst member from its output."""
     scale = 1.0
     for _ in range(_ROUNDS):
-        bounds = (
-            constants.b,
-            min(constants.B, 1.0 / _TINY),
-        )  # where p is clipped, and where p = q, at which f may have a kink
+        # where p is clipped, and where p = q, at which f may have a kink
+        bounds = (constants.b, min(constants.B, 1.0 / _TINY))
         reference, laws = members([math.log(max(bound * factor, _TINY)) for bound in bounds for factor in (scale, 1.0)])
         box = Box.around(reference, reference.size, constants, epsilon)
         if mixing is not None:
@@ -202,9 +200,8 @@ def nu_for(family: Family, *, divergence: str | FDivergence, risk: float) -> flo
             "take a larger risk"
         )
     normal, alpha = NormalDist(), family.bounds.alpha
-    outside_mass = (
-        lower * (1.0 - alpha) / alpha if alpha <= 0.5 else 1.0 - upper
-    )  # 1 - m B, which B alone would lose in rounding
+    # 1 - m B, which B alone would lose in rounding
+    outside_mass = lower * (1.0 - alpha) / alpha if alpha <= 0.5 else 1.0 - upper
     return _round_up_budget(Gaussian, -normal.inv_cdf(outside_mass) - normal.inv_cdf(lower), family, divergence, risk)
 
 

@@ -327,9 +327,8 @@ def integer_laws_and_messages(
     laws = [(outcomes[begin:end], numbers[begin:end]) for begin, end in pairwise(edges)]
     if numbers.size and (int(numbers.max()) >> 32 or int(outcomes.max()) >> 32):
         return laws, list(map(_encode_message, _iterate_message_heads(clients, first, last), laws))
-    law_bytes = (
-        ((outcomes << np.uint64(32)) | numbers).astype("<u8").tobytes()
-    )  # all at once: as `_encode_message` writes each
+    # all at once: as `_encode_message` writes each
+    law_bytes = ((outcomes << np.uint64(32)) | numbers).astype("<u8").tobytes()
     parts = (law_bytes[8 * begin : 8 * end] for begin, end in pairwise(edges))
     return laws, list(map(operator.add, _iterate_message_heads_in_narrow_form(clients, first, last), parts))
 

@@ -566,9 +566,8 @@ def _solve_slope_and_lift_in_constant_time(lattice: Lattice, mass: Floats) -> tu
     upper = np.where(in_support, lattice.box.upper, 0.0).sum()
     outside_floor = np.where(in_support, 0.0, lower).sum()
     lift = np.maximum(0.0, 1.0 - upper) / np.maximum(outside_floor, NEGLIGIBLE)
-    saturated = (
-        upper + outside_floor < 1.0
-    )  # no slope exists: the ceiling on the support, a multiple of the floor elsewhere
+    # no slope exists: the ceiling on the support, a multiple of the floor elsewhere
+    saturated = upper + outside_floor < 1.0
     return np.float64(high.view(np.float64)), np.float64(np.where(saturated, lift, 0.0))
 
 

@@ -128,9 +128,8 @@ class SystemEntropy:
         step = min(_TOGETHER, max(_WORTH_A_THREAD, -(-count // threads)))
         parts = [words[start : start + step] for start in range(0, count, step)]
         done = 0
-        for part in _entropy_thread_pool(threads).map(
-            _fill_with_entropy, parts
-        ):  # several threads read, since one alone would be the bottleneck
+        # several threads read, since one alone would be the bottleneck
+        for part in _entropy_thread_pool(threads).map(_fill_with_entropy, parts):
             done += part
             yield done
 
@@ -363,9 +362,8 @@ class Secret:
     def run_key(self, agreement_id: str, round_number: int, question: Question) -> RunKey:
         """The key for one question in one round of the agreement with this id (64 hexadecimal digits)."""
         check_count("round", round_number)
-        if not re.fullmatch(
-            f"[0-9a-fA-F]{{{2 * _ID_BYTES}}}", agreement_id
-        ):  # a fixed length keeps the encoding unique
+        # a fixed length keeps the encoding unique
+        if not re.fullmatch(f"[0-9a-fA-F]{{{2 * _ID_BYTES}}}", agreement_id):
             raise DiscreetError(f"agreement id {agreement_id!r} is not one of {2 * _ID_BYTES} hexadecimal digits")
         message = bytes.fromhex(agreement_id) + struct.pack("<Q", round_number) + question.encoding
         return RunKey(hashlib.blake2b(message, key=self.value, person=_RUN_PERSON).digest())

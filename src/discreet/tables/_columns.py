@@ -61,16 +61,8 @@ _WHOLE_BELOW = {pl.Float32(): 2**24, pl.Float64(): 2**53}  # below this, differe
 _AS_FLOATS = r"^(-?[0-9]+)\.0+$"
 _NAME, _FORM = "hash of the name", "hash of its form"
 _NAMES_TO_MERGE, MOST_NAMES = 1 << 20, 1 << 24  # of 16 bytes each
-_AS_MISSING = (
-    "nan",
-    "NaN",
-    "NAN",
-    "None",
-    "null",
-    "NULL",
-    "<NA>",
-    "NaT",
-)  # texts that libraries write for missing values
+# texts that libraries write for missing values
+_AS_MISSING = ("nan", "NaN", "NAN", "None", "null", "NULL", "<NA>", "NaT")
 _DROP = ": null_clients='drop' (--null-clients drop)"
 _LOOKED_AT = 1000  # names to inspect
 _ESCAPED = {chr(code): json.dumps(chr(code))[1:-1] for code in (*range(32), *map(ord, '"\\'))}  # as JSON writes them

@@ -188,9 +188,8 @@ class ClientParts:
         self._budget, self._depth = budget, depth
         self._share = budget if depth else budget // 4  # for a part: several are grouped at a time
         self._above = folder
-        self._chunks: list[
-            tuple[NDArray[np.int64], RecordArrays]
-        ] = []  # records in order of part, with the start of each
+        # records in order of part, with the start of each
+        self._chunks: list[tuple[NDArray[np.int64], RecordArrays]] = []
         self._held = 0
         self._pool: ThreadPoolExecutor | None = None
         self._waiting: deque[Future[Any]] = deque()  # batches that are being put into parts, in order

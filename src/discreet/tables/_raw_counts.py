@@ -210,9 +210,8 @@ class _ColumnMisfits:
 
     def __init__(self, index: int) -> None:
         self._mark, self._value = pl.col(f"mark {index}"), pl.col(f"value {index}").alias("value")
-        self._outside: list[
-            pl.DataFrame
-        ] = []  # values and their numbers of rows; the first of those before, the others new
+        # values and their numbers of rows; the first of those before, the others new
+        self._outside: list[pl.DataFrame] = []
         self._new_count = 0
         self.nulls = self.not_numbers = 0
 

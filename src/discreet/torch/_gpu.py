@@ -43,12 +43,8 @@ from discreet.torch._host import DeviceBox, TensorRows, Terms
 _UNBOUNDED = 1e30  # a ceiling that the floors of the other outcomes imply
 _FLOAT32_SLACK = 1e-5  # error of summing in float32
 _BITS_OF_E = math.log2(math.e)
-_OPTIONS = {
-    "num_warps",
-    "maxnreg",
-    "launch_cooperative_grid",
-    "enable_fp_fusion",
-}  # of a launch, not constants of a kernel
+# of a launch, not constants of a kernel
+_OPTIONS = {"num_warps", "maxnreg", "launch_cooperative_grid", "enable_fp_fusion"}
 _FEW = 512  # rows whose words are read from the operating system: that takes no more time than a launch
 _NO_NONCE = (0, 0, 0)
 _MOST_ROWS = 1 << 31  # far from 2^35, where the counter of ChaCha20 would wrap around
@@ -93,12 +89,8 @@ class LaunchPlan:
             reals = (
                 float(sampler.box.lower) * size, min(ceiling, _UNBOUNDED), 1.0, 0.0, float(lower), float(upper), TOTAL / size,
             )  # fmt: skip
-            integers = (
-                lower,
-                lattice.shared_total,
-                lattice.shared_total,
-                reciprocal - (reciprocal >> 63 << 64),
-            )  # as int64
+            # as int64
+            integers = (lower, lattice.shared_total, lattice.shared_total, reciprocal - (reciprocal >> 63 << 64))
         self.shared_total, self.surely_shared = integers[1:3]
         self.reals = torch.tensor(reals, dtype=torch.float64, device=device)
         self.whole = torch.tensor(integers, dtype=torch.int64, device=device)

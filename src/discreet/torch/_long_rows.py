@@ -341,9 +341,8 @@ def solve_long_rows(
             turn += 1
         if good == 0:
             tl.store(bad, 1)
-        slope, lift = slope_and_lift_of_solution(
-            solving, slope, low, f_low, z, b, B
-        )  # all programs of a group find the same
+        # all programs of a group find the same
+        slope, lift = slope_and_lift_of_solution(solving, slope, low, f_low, z, b, B)
         steep = factor_to_total(slope, z if REFERENCE else tl.load(reals + 6), REFERENCE)
         base = share / z
         tl.store(solved + row * COLUMNS + SLOPE, steep.to(tl.float64))

@@ -100,9 +100,8 @@ def _find_slopes(p_mass, m_mass, start, z, b, B, going, REFERENCE: tl.constexpr)
         step = slope - change
         serves = (g > 0.0) & (step > low) & (step < high) & ((turn < _PATIENCE) | (turn % 2 == 0))
         middle = tl.where(low > 0.0, tl.sqrt(low) * tl.sqrt(high), high * 0.015625)
-        middle = tl.where(
-            below & (high >= LARGEST), LARGEST, middle
-        )  # nothing above was tried: look as far as possible
+        # nothing above was tried: look as far as possible
+        middle = tl.where(below & (high >= LARGEST), LARGEST, middle)
         small = (g > 0.0) & (tl.abs(change) <= _SMALL_STEP * slope)
         near = tl.where(going, tl.abs(f) <= _NEAR * z, near)
         ended = near | (high - low <= _PINNED * high) | (low >= LARGEST)

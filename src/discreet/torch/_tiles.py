@@ -18,18 +18,15 @@ import triton.language as tl
 LARGEST = tl.constexpr(1e20)  # a slope: effectively infinite, but finite times a mass
 UNKNOWN = tl.constexpr(1e30)  # F at an end of the bracket that was not evaluated yet
 TURNS = tl.constexpr(20)
-SLOPE, LIFT, BASE, P_SHIFT, M_SHIFT = (
-    tl.constexpr(column) for column in range(5)
-)  # columns of the state of solved rows
+# columns of the state of solved rows
+SLOPE, LIFT, BASE, P_SHIFT, M_SHIFT = (tl.constexpr(column) for column in range(5))
 COLUMNS = tl.constexpr(5)
 _NEAR = tl.constexpr(1e-6)  # accepted error of the sum at a slope
-_AGREEING = tl.constexpr(
-    3e-5
-)  # distance of the steps from both ends of a narrow bracket at which the curve through both is accepted
+# distance of the steps from both ends of a narrow bracket at which the curve through both is accepted
+_AGREEING = tl.constexpr(3e-5)
 _NARROW = tl.constexpr(0.005)  # distance of these ends
-NEARLY = tl.constexpr(
-    5e-6
-)  # distance of Newton's steps from both ends of a bracket at which the curve through both may be accepted
+# distance of Newton's steps from both ends of a bracket at which the curve through both may be accepted
+NEARLY = tl.constexpr(5e-6)
 _STAGES = tl.constexpr(3)  # of reading ahead
 _WIDEST = tl.constexpr(1e30)  # B/b at most: effectively infinite, but finite times a mass
 _ENOUGH_OF_A_SAMPLE = tl.constexpr(0.01)  # a bracket of its slope, which is farther from that of the row

@@ -311,9 +311,8 @@ class _FunctionFiles:
                 index = self._read_index(folder)
             except _DAMAGED:  # an untrusted index is replaced as well
                 index = {}
-            file = (
-                index.get(key) or f"{self.name}.{uuid.uuid4().hex}.nbc"
-            )  # no name that another process may take meanwhile
+            # no name that another process may take meanwhile
+            file = index.get(key) or f"{self.name}.{uuid.uuid4().hex}.nbc"
             # the code first, so that an index names only existing files
             write_trusted_file(file, _pickle_by_numba(data), within=folder)
             self._write_index({**index, key: file}, folder)

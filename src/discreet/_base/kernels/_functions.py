@@ -73,9 +73,8 @@ def kernel(**options: Any) -> Callable[[_Function], _Function]:
 
         def make_numba_function() -> Any:
             dispatcher: Any = import_module("numba").njit(**options)(function)
-            if (
-                hasattr(dispatcher, "_cache") and options.get("inline") != "always"
-            ):  # absent if numba's compilation is disabled
+            # absent if numba's compilation is disabled
+            if hasattr(dispatcher, "_cache") and options.get("inline") != "always":
                 dispatcher._cache = FunctionCache(function)
                 _compile_once_for_all_constants(dispatcher)
             return dispatcher

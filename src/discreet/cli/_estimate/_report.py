@@ -293,9 +293,8 @@ def _mechanism_advice_text(estimate: AnyPopulation) -> str:
         )
         for name, candidate in samplers.items()
     }
-    risk = round_up_to_digits(
-        max(float(candidate.risk("tv")) for candidate in samplers.values()), 2
-    )  # on mixtures they differ
+    # on mixtures they differ
+    risk = round_up_to_digits(max(float(candidate.risk("tv")) for candidate in samplers.values()), 2)
     few = outlooks["linear"].at_worst > outlooks["optimal"].at_worst
     linear, optimal = (round_up_to_digits(outlooks[name].at_worst, 2) for name in SERVING)
     more = (
@@ -346,9 +345,8 @@ def print_survey_estimate_by_group(
     options: EstimateOptions, records: Source, agreement: Agreement, groups: ClientGroups
 ) -> None:
     """`--by` a public column: the answers of each group, with intervals that hold for all groups at once."""
-    survey_reports = read_survey_reports(
-        records, agreement, column=options.report_column
-    )  # with all checks of an estimate
+    # with all checks of an estimate
+    survey_reports = read_survey_reports(records, agreement, column=options.report_column)
     reports, missing = read_survey_reports_by_group(records, groups, column=options.report_column)
     answers_by_group = answer_groups(agreement.survey_sampler(), reports, confidence=options.confidence)
     notes = notes_on_unverified_reports(named=survey_reports.named, distinct=survey_reports.distinct)

@@ -185,9 +185,8 @@ def _normalise_weights_and_bound_gap(q: Floats, f: Floats, w: Floats, pull: floa
 Integers = NDArray[np.int64]
 
 LARGEST_TABLE = 5 * 10**7  # examples times outcomes
-PULLS = tuple(
-    100.0 * 4.0**-step for step in range(15)
-)  # relative to the number of samples, from nearly fixed weights down
+# relative to the number of samples, from nearly fixed weights down
+PULLS = tuple(100.0 * 4.0**-step for step in range(15))
 STRANGE = 6.0  # standard deviations above which samples count as unlike the examples
 
 

@@ -64,9 +64,8 @@ from discreet.release import (
 
 Floats = NDArray[np.float64]
 LARGEST_OUTPUT = 1 << 20  # blocks whose probabilities are written down one by one
-_LEAST_GROWTH = Fraction(
-    1, 10**12
-)  # of e^epsilon over 1: below it no number of clients tells anything, and N could be 2^62
+# of e^epsilon over 1: below it no number of clients tells anything, and N could be 2^62
+_LEAST_GROWTH = Fraction(1, 10**12)
 _TOGETHER = 1 << 16  # clients that are drawn at once: what they need stays in cache
 
 

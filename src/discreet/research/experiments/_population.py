@@ -317,10 +317,8 @@ class ClientSetLaws:
             "hashing": LocalHashing(family.size, epsilon=epsilon),
             "subset": subset,
         }
-        reports, report_rng = (
-            ReportSampler(family, epsilon=epsilon),
-            rng.spawn(1)[0],
-        )  # the draws of others stay as they are
+        # the draws of others stay as they are
+        reports, report_rng = (ReportSampler(family, epsilon=epsilon), rng.spawn(1)[0])
         estimates: dict[str, list[Floats]] = {name: [] for name in (*samplers, *oracles, "raw", "reports")}
         for _ in range(repetitions):
             for name, sampler in samplers.items():

@@ -228,9 +228,8 @@ class FileColumns:
         common = common_column_type([kind for kind in kinds if kind != pl.Null], numbers=numbers)
         if common is not None:
             return common
-        return next(
-            (kind for kind in kinds if kind.is_integer()), kinds[0]
-        )  # of numbers: `refuse_mismatched_columns` names the file with floats
+        # of numbers: `refuse_mismatched_columns` names the file with floats
+        return next((kind for kind in kinds if kind.is_integer()), kinds[0])
 
 
 def common_column_type(kinds: Sequence[Any], *, numbers: bool) -> Any:

@@ -188,9 +188,8 @@ def _draw_texts_token_by_token(
         private_logits, public_logits = private.next_token_logits(), public.next_token_logits()
         if len(active) < len(rows):
             private_logits, public_logits = private_logits[active], public_logits[active]
-        new_tokens = draw_tokens(
-            private_logits, public_logits, terms, tokenizer_size, len(rows[active[0]].tokens)
-        )  # active rows have equal length
+        # active rows have equal length
+        new_tokens = draw_tokens(private_logits, public_logits, terms, tokenizer_size, len(rows[active[0]].tokens))
         for index, token in zip(active, new_tokens, strict=True):
             rows[index].charge_and_release_token(token, ends)
         latest = torch.tensor([row.tokens[-1] if not row.stopped else padding for row in rows])

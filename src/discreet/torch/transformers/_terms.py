@@ -43,9 +43,10 @@ def box_profile_of_one_token(epsilon: float, upper: float | None, vocabulary: in
     b = Fraction(constants_of_optimal_box(bounds, epsilon).b)
     # twice the bound, for the floats below
     margin = max(_MARGIN * b, _MARGIN * b / 2 + Fraction(2 * vocabulary, TOTAL))
+    # alpha falls with b
     most, least = (
         _alpha_of_box_lower_bound(share, epsilon) for share in (max(b - margin, Fraction(1, TOTAL)), b + margin)
-    )  # alpha falls with b
+    )
     return BoxProfile(epsilon=epsilon, alpha=min(max(0.5, least), most))
 
 
