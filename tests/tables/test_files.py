@@ -22,7 +22,7 @@ from discreet.tables import Request, sample_file
 from discreet.tables._columns import read_client_list_file
 from discreet.tables._sources._files import choose_output_format
 from discreet.tables._sources._opening import file_source, is_among_inputs, open_standard_input, open_table_writer
-from discreet.tables._sources._source import METADATA
+from discreet.tables._sources._source import METADATA, ParquetSource
 from tests.tables.small_tables import SECRET, by_client, expected, rows
 
 pytestmark = pytest.mark.usefixtures("either_code")
@@ -367,3 +367,25 @@ def test_rows_are_known_where_the_format_says_so(tmp_path: Path) -> None:
     frame().write_csv(tmp_path / "in.csv")
     assert file_source(str(tmp_path / "in.parquet")).rows == 4000
     assert file_source(str(tmp_path / "in.csv")).rows is None
+
+
+@pytest.mark.parametrize("room", [1 << 30, 1])
+@pytest.mark.parametrize("parts", [1, 2, 3, 100])
+def test_parts_of_parquet_files_hold_every_row_once(tmp_path: Path, parts: int, room: int) -> None:
+    """By polars, and by Arrow in slices where a row group is larger than there is room for."""
+    paths = []
+    for number, (count, size) in enumerate([(0, 10), (1000, 300), (7, 10), (500, 500), (0, 10)]):
+        path = tmp_path / f"{number}.parquet"
+        pq.write_table(pa.table({"row": [f"{number} {row}" for row in range(count)]}), path, row_group_size=size)
+        paths.append(str(path))
+    found = ParquetSource("input", paths).row_groups_by_part(parts)
+    assert len(found) <= parts
+    read: list[str] = []
+    for part in found:
+        source = ParquetSource("input", *zip(*part, strict=True))
+        lines = [row for frame in source.read_prepared_frames(lambda rows: rows, room=room) for row in frame["row"]]
+        assert len(lines) == source.rows
+        read += lines
+    assert sorted(read) == sorted(
+        [f"1 {n}" for n in range(1000)] + [f"2 {n}" for n in range(7)] + [f"3 {n}" for n in range(500)]
+    )

@@ -23,7 +23,7 @@ import discreet as dc
 from discreet.errors import ClientNameWarning, DiscreetError
 from discreet.families import Tabulated
 from discreet.ledger._book import forget_rounds_in_memory
-from discreet.tables import Request, read_secret, sample
+from discreet.tables import Request, Secret, read_secret, sample
 from discreet.tables._sources._opening import file_source
 from tests.mechanism_packages import Install, write_package
 from tests.soaking import wide
@@ -409,30 +409,30 @@ def check_names_of_clients_are_read_as_on_one_machine(spark: Any) -> None:
 
 def check_many_small_batches_cut_clients_in_two(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients that straddle what is combined or drawn at a time are still one client."""
-    from discreet.tables import spark as engine
+    from discreet.tables import _spark_tasks as tasks, spark as engine
 
     table = rows(clients=50, number=3000)
     data = frame_of(spark, table, partitions=1)
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "7")
     try:
-        combine, draw = engine._make_record_combiner, engine._make_sample_drawer
+        combine, draw = tasks.make_record_combiner, tasks.make_sample_drawer
 
         def small(make: Any) -> Any:
             def made(*arguments: Any) -> Any:
                 inner = make(*arguments)
 
                 def run(batches: Any) -> Any:
-                    from discreet.tables import spark as there
+                    from discreet.tables import _spark_tasks as there
 
-                    there._READ_AT_ONCE, there._COMBINED, there._DRAWN_AT_ONCE = 5, 100, 20
+                    there.READ_AT_ONCE, there._COMBINED, there._DRAWN_AT_ONCE = 5, 100, 20
                     yield from inner(batches)
 
                 return run
 
             return made
 
-        monkeypatch.setattr(engine, "_make_record_combiner", small(combine))
-        monkeypatch.setattr(engine, "_make_sample_drawer", small(draw))
+        monkeypatch.setattr(engine, "make_record_combiner", small(combine))
+        monkeypatch.setattr(engine, "make_sample_drawer", small(draw))
         assert collected(engine.sample(data, **TERMS)) == by_client(sample(pl.DataFrame(table), **TERMS))
     finally:
         spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
@@ -549,6 +549,46 @@ def check_a_job_on_files_limits_batches_by_rows_alone(
         assert limit_during_job("client long, value long") == usual, name
         spark.conf.unset(name)
     assert limit_during_job("client long, value long") == seen[0]
+
+
+def check_tasks_read_files_as_spark_does(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files whose columns both read alike are read in the tasks, by row groups; others go through Spark."""
+    from discreet.tables import spark as engine
+
+    number_parts, seen = engine._number_parts_of_files, list[int]()
+
+    def note_parts(*given: Any) -> Any:
+        numbers, reader = number_parts(*given)
+        seen.append(numbers.count())
+        return numbers, reader
+
+    monkeypatch.setattr(engine, "_number_parts_of_files", note_parts)
+    table = pa.table(rows(clients=90, number=6000))
+    days = pa.array(np.datetime64("2026-01-01") + np.arange(6000) % 7)
+    cases: list[tuple[pa.Table, dict[str, Any], int]] = [
+        (table, {}, 2),
+        (table.set_column(1, "value", table["value"].cast(pa.int16())), {}, 2),
+        (table.set_column(1, "value", table["value"].cast(pa.float32())), {"domain": dc.Interval(0, 40, cells=8)}, 2),
+        (table.set_column(1, "value", table["value"].cast(pa.string())), {"domain": [str(n) for n in range(40)]}, 2),
+        (table.set_column(1, "value", days), {"domain": dc.Labels.days("2026-01-01", "2026-01-07")}, 0),
+        (table.slice(0, 0), {}, 1),
+    ]
+    for place, (content, terms, parts) in enumerate(wide(cases, cases[::2])):
+        forget_rounds_in_memory()
+        folder = tmp_path / f"in{place}"
+        folder.mkdir()
+        pq.write_table(content.slice(0, 2500), folder / "1.parquet", row_group_size=400)
+        pq.write_table(content.slice(2500), folder / "2.parquet", row_group_size=700)
+        seen.clear()
+        request = {**TERMS, "secret": Secret(bytes([place]) * 32), **terms}
+        summary = engine.sample_files(str(folder), str(tmp_path / f"out{place}.parquet"), Request(**request))
+        assert (summary.rows, seen) == (content.num_rows, [parts] if parts else [])
+        found = pl.read_parquet(tmp_path / f"out{place}.parquet" / "*.parquet")
+        if content.num_rows:
+            forget_rounds_in_memory()
+            assert dict(zip(found["client"].to_list(), found["sample"].to_list(), strict=True)) == by_client(
+                sample(str(folder), **request)
+            )
 
 
 def check_the_command_on_spark_writes_what_the_local_one_does(
@@ -669,6 +709,8 @@ def test_spark(spark: Any, tmp_path: Path, install: Install) -> None:
         check_many_small_batches_cut_clients_in_two(spark, patch)
     with pytest.MonkeyPatch.context() as patch:
         check_a_job_on_files_limits_batches_by_rows_alone(spark, made(tmp_path / "limits"), patch)
+    with pytest.MonkeyPatch.context() as patch:
+        check_tasks_read_files_as_spark_does(spark, made(tmp_path / "files"), patch)
     with pytest.MonkeyPatch.context() as patch:
         check_errors_of_tasks_are_told_in_one_line(spark, made(tmp_path / "errors"), patch)
     with pytest.MonkeyPatch.context() as patch:

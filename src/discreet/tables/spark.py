@@ -9,6 +9,9 @@ unchanged. The shuffle then sorts by bucket with Spark's own means, which spill 
 as long as every task finds the same bucket for it, so the seed of the hash is that of the release. Executors get the key of this run, never
 the secret it comes from.
 
+Handing rows from the JVM to Python takes longer than everything that Python does with them. So the tasks of `sample_files` read Parquet files
+on this machine themselves, by row groups, where Spark and polars read the columns alike.
+
 Spark's adaptive execution joins small partitions before the draw, so the number of Python tasks follows the amount of data. (Where a session
 has it switched off, there are as many as it has shuffle partitions.) A second shuffle, of the samples alone, then puts them into as many
 partitions as the cluster has cores, by client: the layout of the output depends on the clients and not on their data.
@@ -18,7 +21,6 @@ changed. The samples are then computed at once and kept (a checkpoint), with the
 raised, before the caller has them; later actions read the kept samples.
 """
 
-import gc
 import os
 import re
 import secrets
@@ -26,9 +28,8 @@ import shutil
 import struct
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache, partial
 from pathlib import Path
 from typing import Any, Unpack
 from urllib.parse import unquote, urlsplit
@@ -39,14 +40,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from discreet._base.kernels import read_only_view
 from discreet.agreement import Agreement
-from discreet.domain import MARK_LISTED, Coding, mark_widened_to_record_dtype
+from discreet.domain import MARK_LISTED, mark_widened_to_record_dtype
 from discreet.errors import DiscreetError, check_flag, check_kind, check_path, raise_missing_extra
 from discreet.ledger import Rounds
-from discreet.mechanisms import JointSampler, OwnSampler, ReportSampler
-from discreet.release import DIGEST_WORDS, InputDigest
-from discreet.survey import SurveySampler
+from discreet.mechanisms import JointSampler, OwnSampler
+from discreet.release import InputDigest
 from discreet.tables._columns import (
     bound_of_exact_integers_in_float_type,
     is_integer_client_type,
@@ -55,15 +54,11 @@ from discreet.tables._columns import (
     refuse_unusable_client_type,
     warn_if_client_column_holds_floats,
 )
-from discreet.tables._drawing import Kernel
 from discreet.tables._parts import (
     RecordArrays,
-    choose_grouping_functions,
     client_names_as_arrays,
-    group_records_by_client,
-    unlisted_clients_error,
 )
-from discreet.tables._reading import CodedRows, RecordReader
+from discreet.tables._reading import RecordReader
 from discreet.tables._request import Job, Request, RequestTerms, Summary
 from discreet.tables._sources import (
     AGREEMENT_FILE,
@@ -72,76 +67,25 @@ from discreet.tables._sources import (
     RUN,
     TEXTS,
     ParquetSource,
-    check_batch,
     choose_output_format,
-    distinct_values,
     partition_keys_in_path,
+)
+from discreet.tables._spark_tasks import (
+    DECIMAL_DIGITS,
+    DIGEST_FORMAT,
+    READ_AT_ONCE,
+    Batches,
+    ReadRecords,
+    arrow_type_of_samples,
+    join_small_batches,
+    make_file_reader,
+    make_record_combiner,
+    make_sample_drawer,
+    pack_records_into_bucket_batches,
+    read_records_of_rows,
 )
 
 __all__ = ["sample", "sample_files"]
-
-
-def pack_records_into_bucket_batches(records: RecordArrays, seed: np.uint64) -> Iterator[pa.RecordBatch]:
-    """A row for each bucket of clients: whom it holds, the number of outcomes of each, all outcomes[, their counts], each as bytes."""
-    code = choose_grouping_functions(records.outcomes.size)
-    starts, *arrays = code.records_by_part(*map(read_only_view, records), _BUCKET_BITS, seed)
-    buckets = np.flatnonzero(np.diff(starts[:-1]))
-    if not buckets.size:
-        return
-    clients = group_records_by_client(RecordArrays(*arrays), seed=seed).clients  # in order of bucket
-    record_ends = np.append(starts[buckets], starts[-2])
-    client_ends = np.searchsorted(clients.ends, record_ends)
-    columns = {
-        "bucket": pa.array(buckets),
-        "lengths": _lists_as_bytes(client_ends, np.diff(clients.ends)),
-        "outcomes": _lists_as_bytes(record_ends, clients.outcomes),
-    }
-    if clients.text_ends.size:
-        columns["clients"] = _lists_as_bytes(clients.text_ends[client_ends], clients.text)
-        columns["text_lengths"] = _lists_as_bytes(client_ends, np.diff(clients.text_ends))
-    else:
-        columns["clients"] = _lists_as_bytes(client_ends, clients.integers)
-    amounts = clients.counts if clients.counts.size else clients.weights
-    if amounts.size:
-        columns["counts"] = _lists_as_bytes(record_ends, amounts)
-    yield pa.RecordBatch.from_pydict(columns)
-
-
-def unpack_bucket_records_and_lengths(
-    table: pa.Table, amounts: Any, outcome_type: Any = np.uint32
-) -> tuple[RecordArrays, NDArray[np.int64]]:
-    """The records of such rows, and the number of outcomes of each client in each row. `amounts`: the type of counts."""
-    are_texts = "text_lengths" in table.column_names
-    kinds = {"outcomes": outcome_type, "counts": amounts, "clients": np.uint8 if are_texts else np.int64}
-    arrays = {
-        name: _numbers_from_bytes(table.column(name), kinds.get(name, np.int64)) for name in table.column_names[1:]
-    }
-    empty = np.empty(0, dtype=np.int64)
-    return RecordArrays(
-        empty if are_texts else arrays["clients"],
-        np.concatenate(([0], np.cumsum(arrays["text_lengths"]))) if are_texts else empty,
-        arrays["clients"] if are_texts else np.empty(0, dtype=np.uint8),
-        arrays["outcomes"],
-        arrays.get("counts", np.empty(0)),
-    ), arrays["lengths"]
-
-
-def _lists_as_bytes(ends: NDArray[np.int64], values: NDArray[Any]) -> pa.Array:
-    """Lists of numbers as a column of bytes: Spark would pass on lists element by element."""
-    offsets = pa.py_buffer((ends * values.itemsize).astype(np.int64))
-    return pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), len(ends) - 1, [None, offsets, pa.py_buffer(values)]
-    ).cast(pa.binary())
-
-
-def _numbers_from_bytes(column: pa.ChunkedArray, kind: Any) -> NDArray[Any]:
-    """The numbers of all lists."""
-    pieces = []
-    for rows in column.cast(pa.large_binary()).chunks:
-        _, offsets, content = rows.buffers()
-        ends = np.frombuffer(offsets, dtype=np.int64, count=len(rows) + 1, offset=8 * rows.offset)
-        pieces.append(np.frombuffer(content, dtype=np.uint8, count=ends[-1] - ends[0], offset=ends[0]))
-    return np.concatenate(pieces).view(kind)
 
 
 try:
@@ -151,18 +95,14 @@ try:
 except ImportError as missing:
     raise_missing_extra("spark", missing)
 
-Batches = Iterator[pa.RecordBatch]
 _SPARK_ERRORS = (PySparkException, Py4JJavaError)  # the second: errors of Java that pyspark does not translate
 _NARROW = (T.ByteType, T.ShortType, T.IntegerType)
 
-_READ_AT_ONCE = 1 << 18  # rows
-_COMBINED = 1 << 27  # bytes of records that a task groups by client before it passes them on
-_DIGITS = 20  # of a report of 64 bits
-_WORDS = f"<{DIGEST_WORDS}Q"
+_READ_ALIKE = (pl.Int64(), pl.Float32(), pl.Float64(), pl.Boolean(), pl.String())  # by Spark and by polars
+_NARROW_INTEGERS = (pl.Int8(), pl.Int16(), pl.Int32(), pl.UInt8(), pl.UInt16(), pl.UInt32())
+_PART_BYTES = 1 << 27  # of files that a task reads
 _BATCH_ROWS, _BATCH_BYTES = "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.execution.arrow.maxBytesPerBatch"
 _PARTITIONS_BY_SIZE = ("spark.sql.adaptive.enabled", "spark.sql.adaptive.coalescePartitions.enabled")
-_BUCKET_BITS = 12  # 2^12 buckets of clients, each of which is drawn at once
-_DRAWN_AT_ONCE = 1 << 24  # bytes of combined records that a task groups and draws at a time
 
 
 def sample(
@@ -255,7 +195,7 @@ def sample_files(
     # our own session encrypts its disk files, under a key that ends with it
     session = SparkSession.builder.appName("discreet").config("spark.io.encryption.enabled", "true").getOrCreate()
     try:
-        frame, keys = _read_parquet_frame_and_partition_keys(session, path, request.columns.all_column_names)
+        frame, keys, files = _read_parquet_frame_and_partition_keys(session, path, request.columns.all_column_names)
         job = _make_spark_job(request, frame, path, keys)
         if agreement_file is not None:
             job.agreement.check_file(agreement_file)
@@ -267,7 +207,7 @@ def sample_files(
         try:
             with _without_byte_limit_of_batches(_select_columns_of_job(frame, job)):
                 samples = _release_spark_frame(
-                    frame, job, client_list, request, drop_client=drop_client, tallies=tallies
+                    frame, job, client_list, request, drop_client=drop_client, tallies=tallies, files=files
                 )
                 _write_release_folder(samples, output, kind, job.agreement)
         except _SPARK_ERRORS as error:
@@ -301,15 +241,21 @@ def _release_spark_frame(
     *,
     drop_client: bool,
     tallies: list[Any] | None,
+    files: ParquetSource | None = None,
 ) -> DataFrame:
+    """The samples. `files`: the same rows, if the tasks can read them without Spark."""
     if request.secret is not None:
         Rounds(request.secret).refuse_if_secret_has_ledger()
     job.reading.warn_if_client_columns_hold_floats()  # here: warnings of a task are not seen
     if clients is not None:
         _refuse_list_of_composite_clients(job)
     seed = np.uint64(secrets.randbits(64))  # of the buckets, the same in all tasks
-    bucket_rows = _select_columns_of_job(frame, job).mapInArrow(
-        _make_record_combiner(job, seed, tallies), _spark_schema_of_buckets(job)
+    read_records: ReadRecords = read_records_of_rows
+    task_rows = _select_columns_of_job(frame, job)
+    if files is not None:
+        task_rows, read_records = _number_parts_of_files(frame, files, job)
+    bucket_rows = task_rows.mapInArrow(
+        make_record_combiner(job, seed, tallies, read_records), _spark_schema_of_buckets(job)
     )
     if clients is not None:
         bucket_rows = bucket_rows.unionByName(_make_marks_of_listed_clients(clients, job, seed))
@@ -318,7 +264,7 @@ def _release_spark_frame(
     draws = (
         bucket_rows.repartition("bucket")
         .sortWithinPartitions("bucket")
-        .mapInArrow(_make_sample_drawer(job, clients is not None, words, tallies), _spark_schema_of_draws(job, words))
+        .mapInArrow(make_sample_drawer(job, clients is not None, words, tallies), _spark_schema_of_draws(job, words))
     )
     # a law of one's own may answer otherwise the next time, and a joint draw takes as many integers as there are multisets
     asked_once = isinstance(job.sampler, (OwnSampler, JointSampler))
@@ -348,36 +294,8 @@ def _release_spark_frame(
 def _sum_digests(draws: DataFrame) -> InputDigest:
     """The digest of all input of the draw: the sum of the digests of its batches, each in the batch's first row."""
     rows = draws.select("digest").where(F.col("digest").isNotNull()).collect()
-    words = (struct.unpack(_WORDS, bytes(row["digest"])) for row in rows)
+    words = (struct.unpack(DIGEST_FORMAT, bytes(row["digest"])) for row in rows)
     return sum((InputDigest((a, b, c, d)) for a, b, c, d in words), InputDigest())
-
-
-def _make_record_combiner(job: Job, seed: np.uint64, tallies: list[Any] | None) -> Callable[[Batches], Batches]:
-    """A function from rows (client, value) to fewer rows: the records of many clients in one, as bytes."""
-
-    def combine_batches(batches: Batches) -> Batches:
-        _exempt_modules_from_garbage_collection()
-        reader = RecordReader(job.reading)
-        queue: list[RecordArrays] = []
-        for clients, outcomes, counts in _read_records_in_task(reader, job, batches):
-            amounts = np.empty(0) if counts is None else counts
-            queue.append(RecordArrays(*client_names_as_arrays(clients), outcomes, amounts))
-            if sum(piece.nbytes for piece in queue) >= _COMBINED:
-                yield from pack_records_into_bucket_batches(RecordArrays.join_pieces(queue), seed)
-                queue = []
-        reader.refuse_bad_rows_with_counts()
-        if tallies is not None:
-            misfits = reader.total_missing_and_outside_counts
-            for total, number in zip(
-                tallies,
-                (reader.rows, 0, misfits.nulls, misfits.not_numbers, misfits.outside, reader.nameless),
-                strict=True,
-            ):
-                total.add(number)
-        if queue:
-            yield from pack_records_into_bucket_batches(RecordArrays.join_pieces(queue), seed)
-
-    return combine_batches
 
 
 @contextmanager
@@ -406,19 +324,12 @@ def _without_byte_limit_of_batches(frame: DataFrame) -> Iterator[None]:
         settings.unset(_BATCH_BYTES)
 
 
-@cache
-def _exempt_modules_from_garbage_collection() -> None:
-    """Make garbage collection skip what this Python worker has loaded: it runs after every task, and would take 40 ms each time."""
-    gc.collect()
-    gc.freeze()
-
-
 def _refuse_bad_rows_of_frame(frame: DataFrame, job: Job) -> None:
     """Raise the error of a frame's rows, if there is one, with the numbers of the whole frame: a task knows those of its own rows alone."""
 
     def count_rows_of_batches(batches: Batches) -> Batches:
         reader = RecordReader(job.reading)
-        for _ in _read_records_in_task(reader, job, batches):
+        for _ in read_records_of_rows(reader, job, batches):
             pass
         yield pa.RecordBatch.from_pydict({"counted": [reader.row_counts_by_problem]})
 
@@ -428,55 +339,34 @@ def _refuse_bad_rows_of_frame(frame: DataFrame, job: Job) -> None:
     total_reader.refuse_bad_rows_with_counts()
 
 
-def _read_records_in_task(reader: RecordReader, job: Job, batches: Batches) -> Iterator[CodedRows]:
-    """The checked records of the rows that a task gets."""
-    named_batches = (batch.rename_columns(job.reading.columns.all_column_names) for batch in batches)
-    for table in _join_small_batches((check_batch(batch, "the data frame") for batch in named_batches), _READ_AT_ONCE):
-        raw = pl.from_arrow(table)
-        yield from reader.iterate_checked_records(job.reading.prepare_rows(raw), partial(_distinct_example_values, raw))
+def _number_parts_of_files(frame: DataFrame, files: ParquetSource, job: Job) -> tuple[DataFrame, ReadRecords]:
+    """A frame of the numbers of parts of files, one for each task, and what reads the parts."""
+    schema = _polars_schema_of_spark_frame(frame)
+    kinds = {name: schema[name] for name in job.reading.columns.all_column_names}
+    session = frame.sparkSession
+    size = sum(os.path.getsize(file.path) for file in files.columns.files)
+    parts = files.row_groups_by_part(max(session.sparkContext.defaultParallelism, -(-size // _PART_BYTES)))
+    return session.range(0, len(parts), 1, max(1, len(parts))), make_file_reader(files.name, kinds, parts)
 
 
-def _join_small_batches(batches: Batches, rows: int) -> Iterator[pa.Table]:
-    """Small batches joined to tables of at least that many rows, except the last."""
-    queue: list[pa.RecordBatch] = []
-    queued_rows = 0
-    for batch in batches:
-        queue.append(batch)
-        queued_rows += batch.num_rows
-        if queued_rows >= rows:
-            yield pa.Table.from_batches(queue)
-            queue, queued_rows = [], 0
-    if queued_rows:
-        yield pa.Table.from_batches(queue)
-
-
-def _make_sample_drawer(
-    job: Job, has_list: bool, words: Sequence[str], tallies: list[Any] | None
-) -> Callable[[Batches], Batches]:
-    """A function from combined rows in order of bucket to samples. `words`: "order" and "digest", if these are needed too."""
-
-    def draw_batches(batches: Batches) -> Batches:
-        _exempt_modules_from_garbage_collection()
-        kernel = Kernel(job)
-        queue: list[pa.RecordBatch] = []
-        for batch in batches:
-            queue.append(batch)
-            if sum(piece.nbytes for piece in queue) >= _DRAWN_AT_ONCE:
-                table = pa.Table.from_batches(queue)
-                buckets = table.column("bucket").to_numpy()
-                complete_rows = int(np.searchsorted(buckets, buckets[-1]))  # the last bucket may not be complete yet
-                yield from _draw_samples_in_task(table.slice(0, complete_rows), kernel, job, has_list, words, tallies)
-                queue = table.slice(complete_rows).to_batches()
-        if queue:
-            yield from _draw_samples_in_task(pa.Table.from_batches(queue), kernel, job, has_list, words, tallies)
-
-    return draw_batches
+def _are_read_alike(files: ParquetSource, frame: DataFrame, columns: Sequence[str]) -> bool:
+    """Whether Spark and polars read the same values from these columns: integers, floats, truth values and texts."""
+    schema = _polars_schema_of_spark_frame(frame)
+    return not files.columns.keys and all(
+        name in files.schema
+        and schema.get(name) in _READ_ALIKE
+        and (
+            files.schema[name] == schema[name] or (files.schema[name] in _NARROW_INTEGERS and schema[name] == pl.Int64)
+        )
+        for name in columns
+    )
 
 
 def _read_parquet_frame_and_partition_keys(
     session: SparkSession, path: str, columns: Sequence[str]
-) -> tuple[DataFrame, list[str]]:
-    """Parquet files, and those of the columns that are partition keys: texts, as on the local engine (Spark would read 01 as 1).
+) -> tuple[DataFrame, list[str], ParquetSource | None]:
+    """Parquet files, and those of the columns that are partition keys: texts, as on the local engine (Spark would read 01 as 1). The third
+    is the source of the files, if they are on this machine and tasks can read them without Spark.
 
     Files on this machine are checked first, since Spark fills a column that one of them lacks with nulls. Integers are read as 64 bits wide.
     """
@@ -496,8 +386,12 @@ def _read_parquet_frame_and_partition_keys(
     finally:
         session.conf.set(setting, str(previous))
     files = [urlsplit(url) for url in sorted(frame.inputFiles())]
+    source = None
     if files and not any(file.netloc or file.scheme != "file" for file in files):
-        ParquetSource(path, [unquote(file.path) for file in files]).columns.refuse_mismatched_columns(columns)
+        source = ParquetSource(path, [unquote(file.path) for file in files])
+        source.columns.refuse_mismatched_columns(columns)
+        if not _are_read_alike(source, frame, columns):
+            source = None
     keys = [name for name in columns if files and name in partition_keys_in_path(files[0].path)]
     own_columns = session.read.option("recursiveFileLookup", "true").parquet(path).columns if keys else []
     for name in (name for name in keys if name in own_columns):
@@ -505,7 +399,7 @@ def _read_parquet_frame_and_partition_keys(
             f"column {name!r} is in the files of {path} and in the names of their folders, and Spark reads the names; use --engine "
             "local, which reads the files, or give the column another name"
         )
-    return frame, keys
+    return frame, keys, source
 
 
 def _make_spark_job(request: Request, frame: DataFrame, where: str, keys: Collection[str] = ()) -> Job:
@@ -517,46 +411,14 @@ def _make_spark_job(request: Request, frame: DataFrame, where: str, keys: Collec
     return request.job(_polars_schema_of_spark_frame(frame), untyped=keys, where=where)
 
 
-def _draw_samples_in_task(
-    table: pa.Table, kernel: Kernel, job: Job, has_list: bool, words: Sequence[str], tallies: list[Any] | None
-) -> Batches:
-    if not table.num_rows:
-        return
-    records, lengths = unpack_bucket_records_and_lengths(
-        table, job.reading.columns.count_or_weight_numpy_dtype, job.reading.coding.record_type
-    )
-    group = group_records_by_client(records, seed=np.uint64(secrets.randbits(64)), lengths=lengths)
-    if has_list:
-        group, unlisted = group.remove_marks_and_count_unlisted()
-        if unlisted:
-            raise unlisted_clients_error(unlisted, len(group.names))
-        if tallies is not None:
-            tallies[1].add(group.number_of_clients_without_records)
-    draws = kernel.draw(group.clients, ordered="order" in words, digested="digest" in words)
-    batch = kernel.publish(group.names, draws)
-    columns = {
-        "client": batch.column("client").cast(pa.int64() if job.reading.are_clients_integers else pa.string()),
-        **{name: batch.column(name).cast(_arrow_and_spark_sample_types(job)[0]) for name in job.sample_columns},
+def _spark_type_of_samples(job: Job) -> T.DataType:
+    kinds = {
+        pa.string(): T.StringType(),
+        pa.int64(): T.LongType(),
+        pa.float64(): T.DoubleType(),
+        pa.decimal128(DECIMAL_DIGITS, 0): T.DecimalType(DECIMAL_DIGITS, 0),
     }
-    if "order" in words:
-        columns["order"] = pa.array(draws.order.view(np.int64))
-    if "digest" in words:
-        digest = struct.pack(_WORDS, *draws.digest.words)
-        columns["digest"] = pa.array([digest] + [None] * (len(group.names) - 1), pa.binary())
-    yield pa.RecordBatch.from_pydict(columns)
-
-
-def _arrow_and_spark_sample_types(job: Job) -> tuple[pa.DataType, T.DataType]:
-    """The type of what is released, for Arrow and Spark, which has no unsigned integers: reports have 64 bits, or decimal digits."""
-    coding = job.reading.coding
-    if isinstance(job.sampler, (ReportSampler, SurveySampler)):
-        largest = job.sampler.blocks.largest_report if isinstance(job.sampler, ReportSampler) else job.sampler.largest
-        return (
-            (pa.int64(), T.LongType()) if largest < 1 << 63 else (pa.decimal128(_DIGITS, 0), T.DecimalType(_DIGITS, 0))
-        )
-    assert isinstance(coding, Coding)
-    samples = {pa.string(): T.StringType(), pa.int64(): T.LongType(), pa.float64(): T.DoubleType()}
-    return coding.arrow_type_of_samples, samples[coding.arrow_type_of_samples]
+    return kinds[arrow_type_of_samples(job)]
 
 
 def _spark_schema_of_buckets(job: Job) -> T.StructType:
@@ -572,7 +434,7 @@ def _spark_schema_of_buckets(job: Job) -> T.StructType:
 
 
 def _spark_schema_of_draws(job: Job, words: Sequence[str]) -> T.StructType:
-    sample_type = _arrow_and_spark_sample_types(job)[1]
+    sample_type = _spark_type_of_samples(job)
     return T.StructType(
         [
             T.StructField("client", _spark_type_of_clients(job)),
@@ -614,7 +476,7 @@ def _make_marks_of_listed_clients(clients: DataFrame, job: Job, seed: np.uint64)
         name = F.when(~is_astray, F.when(name.cast(names) == name, name))
 
     def combine_marks(batches: Batches) -> Batches:
-        for table in _join_small_batches(batches, _READ_AT_ONCE):
+        for table in join_small_batches(batches, READ_AT_ONCE):
             client_names = table.column("client").combine_chunks()
             if client_names.null_count:
                 raise DiscreetError(
@@ -631,10 +493,6 @@ def _make_marks_of_listed_clients(clients: DataFrame, job: Job, seed: np.uint64)
             yield from pack_records_into_bucket_batches(RecordArrays(*arrays, outcomes, counts), seed)
 
     return clients.select(name.cast(names).alias("client")).mapInArrow(combine_marks, _spark_schema_of_buckets(job))
-
-
-def _distinct_example_values(raw: Any, prepare: Callable[[Any], Any], column: str, number: int) -> list[Any]:
-    return distinct_values(prepare(raw), column, number)
 
 
 def _polars_schema_of_spark_frame(frame: DataFrame) -> pl.Schema:

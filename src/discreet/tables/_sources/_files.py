@@ -221,18 +221,29 @@ class ColumnChunk:
 
 
 class ParquetFile:
-    """A Parquet file's columns and metadata, and the unpacked size of its columns."""
+    """A Parquet file's columns and metadata, and the unpacked size of its columns.
 
-    def __init__(self, path: str, name: str) -> None:
-        self.path, self.name = path, name
+    `row_groups`: the numbers of those that are read, one after the other; by default all.
+    """
+
+    def __init__(self, path: str, name: str, row_groups: range | None = None) -> None:
+        self.path, self.name, self._row_groups = path, name, row_groups
         with translating_read_errors(name, "is no whole Parquet file"), open(path, "rb") as file:
             footer = self._read_footer(file)
         with self._translating_damage_errors("its footer cannot be read"):
             self.columns = list(_iterate_column_names_of_schema(footer[2]))
-            self._groups = footer.get(4, [])
-            self.rows = max(0, footer.get(3, 0))
+            groups = footer.get(4, [])
+            self.rows_of_groups = [group.get(3, 0) for group in groups]
+            self._groups = groups if row_groups is None else groups[row_groups.start : row_groups.stop]
+            self.rows = max(0, footer.get(3, 0) if row_groups is None else self.span_of_rows[1])
             self.metadata = {pair[1]: pair.get(2, b"") for pair in footer.get(5, [])}
         refuse_repeated_column_names(self.columns, name)
+
+    @property
+    def span_of_rows(self) -> tuple[int, int]:
+        """The first row of the row groups that are read, and the number of their rows."""
+        span = range(len(self.rows_of_groups)) if self._row_groups is None else self._row_groups
+        return sum(self.rows_of_groups[: span.start]), sum(self.rows_of_groups[span.start : span.stop])
 
     def iterate_column_chunk_layouts(self, columns: Sequence[str] | None) -> Iterator[list[ColumnChunk]]:
         """The chunks of these columns (all, unless named) for each row group."""
@@ -260,7 +271,8 @@ class ParquetFile:
         texts = [name for name in columns if name in coded_columns]
         with translating_read_errors(self.name, "is damaged", pa.ArrowException):
             file = pq.ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 20, read_dictionary=texts)
-            rows = file.iter_batches(batch_size=_ROWS, columns=list(columns))
+            groups = None if self._row_groups is None else list(self._row_groups)
+            rows = file.iter_batches(batch_size=_ROWS, row_groups=groups, columns=list(columns))
         while True:
             with translating_read_errors(self.name, "is damaged", pa.ArrowException):
                 try:

@@ -371,10 +371,16 @@ class FilesSource(_ScanningSource):
 
 
 class ParquetSource(FilesSource):
-    """Parquet files, read by polars if their row groups are modest, otherwise by Arrow in slices."""
+    """Parquet files, read by polars if their row groups are modest, otherwise by Arrow in slices.
 
-    def __init__(self, name: str, paths: Sequence[str]) -> None:
-        self._files = [ParquetFile(path, name if len(paths) == 1 else path) for path in paths]
+    `row_groups`: the numbers of those that are read of each file; by default all.
+    """
+
+    def __init__(self, name: str, paths: Sequence[str], row_groups: Sequence[range] | None = None) -> None:
+        self._files = [
+            ParquetFile(path, name if len(paths) == 1 else path, groups)
+            for path, groups in zip(paths, row_groups or itertools.repeat(None), strict=False)
+        ]
         kinds = []
         for file in self._files:
             with translating_polars_errors(file.name):
@@ -382,7 +388,7 @@ class ParquetSource(FilesSource):
         files = [InputFile(file.path, file.name, kind) for file, kind in zip(self._files, kinds, strict=True)]
         super().__init__(
             FileColumns(name, files),
-            partial(pl.scan_parquet, glob=False),
+            partial(pl.scan_parquet, glob=False) if row_groups is None else self._scan_row_groups,
             rows=sum(file.rows for file in self._files),
             metadata=[file.metadata for file in self._files],
         )
@@ -401,6 +407,21 @@ class ParquetSource(FilesSource):
                 )
         self._used = columns
         return self._read_frames_in_slices(prepare, columns)
+
+    def _scan_row_groups(self, paths: list[str]) -> pl.LazyFrame:
+        spans = {file.path: file.span_of_rows for file in self._files}
+        return pl.concat([pl.scan_parquet([path], glob=False).slice(*spans[path]) for path in paths])
+
+    def row_groups_by_part(self, parts: int) -> list[list[tuple[str, range]]]:
+        """At most so many parts of the files with about as many rows each: paths, and the row groups of each."""
+        rows_of_part, rows_before = -(-max(1, sum(file.rows for file in self._files)) // parts), 0
+        row_groups: dict[int, dict[str, range]] = {}
+        for file in self._files:
+            for number, rows in enumerate(file.rows_of_groups):
+                part = row_groups.setdefault(min(rows_before // rows_of_part, parts - 1), {})
+                part[file.path] = range(part.get(file.path, range(number, number)).start, number + 1)
+                rows_before += rows
+        return [list(part.items()) for part in row_groups.values()]
 
     def _read_frames_in_slices(self, prepare: Prepare, columns: list[str]) -> Iterator[pl.DataFrame]:
         for reader, file in zip(self._files, self.columns.files, strict=True):
