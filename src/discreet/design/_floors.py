@@ -355,7 +355,7 @@ def _cell_masses_of_records(points: Any, name: str, edges: Floats) -> IntervalMa
     """The relative frequencies of a client's records."""
     try:
         values = np.asarray(points, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise DiscreetError(f"{name} is neither a density nor a list of numbers") from None
     if values.ndim != 1 or not values.size:
         raise DiscreetError(f"{name} has shape {values.shape}; give the client's records, (n,) with n at least 1")

@@ -132,7 +132,10 @@ class FunctionDensity:
         """One value for each point; otherwise an error that describes what was returned."""
         try:
             with np.errstate(all="ignore"):
-                values = np.asarray(self._function(points.copy()), dtype=np.float64)  # it may change them in place
+                values = np.asarray(self._function(points.copy()))  # it may change them in place
+                if np.iscomplexobj(values):
+                    raise TypeError("its values are complex")
+                values = values.astype(np.float64)
         except (TypeError, ValueError, IndexError) as cause:
             raise _WrongShapeError(
                 f"{self._name} cannot be evaluated at {len(points)} points of shape {points.shape} ({cause}); "

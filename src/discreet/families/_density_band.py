@@ -27,7 +27,7 @@ from discreet._base import accept_renamed_keywords
 from discreet._base.labelled import split_labels_from_numbers
 from discreet._base.quadrature import Panels, refine_panels_and_integrate_reference, subdivide_breaks
 from discreet._base.showing import short_repr
-from discreet.errors import DiscreetError, Range
+from discreet.errors import DiscreetError, Range, UnresolvedWarning, warn_caller
 from discreet.families._bands_and_laws import bounds_for_normalised_reference, read_any_client_flag
 from discreet.families._continuous import (
     ANY,
@@ -45,6 +45,7 @@ Floats = NDArray[np.float64]
 _LEAST_MASS = 1e-250  # smaller numbers lose their digits
 _PANELS = {1: 32, 2: 12, 3: 6}  # along each axis to start with
 _MOST_NODES = 1 << 17  # for the narrow places that the density reports
+_SEEN = 1e-4  # share of the mass that the integral may miss without a warning
 _MISSED = 1e-4  # share of a known mass that the integral may miss
 _INTEGRABLE = 1e-2  # relative error of the integral above which h counts as not integrable
 _CELLS_TO_DRAW_FROM = {1: 4096, 2: 4096, 3: 8192}
@@ -216,6 +217,12 @@ class DensityBand(ContinuousFamily):
                 f"density has a mass of {stated_mass:.6g} in box = {self.box}, of which its integral sees {mass:.6g}: it is too narrow in "
                 "places, or its tails are too heavy; take a smoother density or a smaller box"
             )
+        if stated_mass is not None and abs(mass - stated_mass) > _SEEN * stated_mass:
+            warn_caller(
+                f"density has a mass of {stated_mass:.6g} in box = {self.box}, of which its integral sees {mass:.6g}: bounds, risks and "
+                "outputs are off by as much; take a smoother density or a smaller box",
+                UnresolvedWarning,
+            )
         return panels, mass
 
     def __repr__(self) -> str:
@@ -241,7 +248,7 @@ def _given_box_or_that_of_density(density: Any, box: Any) -> list[tuple[float, f
         dim = getattr(density, "dim", None)
         if not isinstance(dim, int):
             pairs = isinstance(box, (list, tuple)) or (isinstance(box, np.ndarray) and box.ndim > 0)
-            pairs = pairs and len(box) > 0 and np.ndim(box[0]) > 0
+            pairs = pairs and len(box) > 0 and (isinstance(box[0], (list, tuple)) or getattr(box[0], "ndim", 0) > 0)
             dim = len(box) if pairs else 1
         return box_as_axis_intervals(box, dim)
     if isinstance(density, Tabulated):

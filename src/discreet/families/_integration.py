@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 
 from discreet._base.quadrature import ORDER, Panels, subdivide_breaks
 from discreet._base.showing import with_short_repr
+from discreet.errors import UnresolvedWarning, warn_caller
 
 if TYPE_CHECKING:
     from discreet.families._continuous import ContinuousFamily
@@ -51,6 +52,9 @@ TINY = 1e-300  # below it floats lose digits
 LEAST_KNOWN = 1e-200  # total mass of the cells below which shares of it are inaccurate
 _CELLS_IN_A_ROUND = 1 << 22
 _MOST_NODES = 1 << 20
+_CHECKED_WAYS = {1: 8, 2: 3, 3: 2}  # parts of a cell along each axis, by dimension, in which its mass is computed again
+_CHECKED_PARTS = 1 << 13  # of all cells: more cells are small enough
+_COARSE_CELLS = 3e-3  # total variation between the two, above which there is a warning
 _FAR = 1e150  # stands for infinity, in maps that square
 
 
@@ -112,10 +116,12 @@ class HalfLine:
     scale: float
 
     def chart_coordinate_to_point(self, t: Floats) -> Floats:
-        return np.asarray(self.start + self.scale * t / (1.0 - t))
+        with np.errstate(divide="ignore", over="ignore"):  # nodes of refined panels may round to 1
+            return np.asarray(self.start + self.scale * t / (1.0 - t))
 
     def position_slope(self, t: Floats) -> Floats:
-        return np.asarray(abs(self.scale) / np.square(1.0 - t))
+        with np.errstate(divide="ignore", over="ignore"):
+            return np.asarray(abs(self.scale) / np.square(1.0 - t))
 
     def point_to_chart_coordinate(self, x: Floats) -> Floats:
         ratio = (x - self.start) / self.scale
@@ -131,10 +137,12 @@ class WholeLine:
     scale: float
 
     def chart_coordinate_to_point(self, t: Floats) -> Floats:
-        return np.asarray(self.centre + self.scale * (2.0 * t - 1.0) / (t * (1.0 - t)))
+        with np.errstate(divide="ignore", over="ignore"):  # nodes of refined panels may round to an end
+            return np.asarray(self.centre + self.scale * (2.0 * t - 1.0) / (t * (1.0 - t)))
 
     def position_slope(self, t: Floats) -> Floats:
-        return np.asarray(self.scale * (1.0 / np.square(t) + 1.0 / np.square(1.0 - t)))
+        with np.errstate(divide="ignore", over="ignore"):
+            return np.asarray(self.scale * (1.0 / np.square(t) + 1.0 / np.square(1.0 - t)))
 
     def point_to_chart_coordinate(self, x: Floats) -> Floats:
         # s = 2t - 1 solves y (1 - s^2) = 4 s; written so that neither sign of y cancels
@@ -372,6 +380,7 @@ class CellPartition:
             masses = np.concatenate([masses[~heavy], _reference_masses_of_panels(family, halves)])
         is_kept = masses > (0.0 if family.any_client else 1e-15 * masses.max())
         panels, masses = panels[is_kept], masses[is_kept]
+        _warn_of_unresolved_cell_masses(family, panels, masses)
         return cls(family, panels, masses / masses.sum(), _density_ceilings_in_cells(family, panels))
 
     def __len__(self) -> int:
@@ -388,9 +397,9 @@ class CellPartition:
         t = low + width * rng.random((len(numbers), dim))
         pending = np.arange(len(numbers))
         for _ in range(1000):
-            element = np.exp(self.family.log_reference(chart.points_at_coordinates(t[pending]))) * chart.jacobian(
-                t[pending]
-            )
+            with np.errstate(invalid="ignore", over="ignore"):
+                density = np.exp(self.family.log_reference(chart.points_at_coordinates(t[pending])))
+                element = np.nan_to_num(density * chart.jacobian(t[pending]), nan=0.0)
             pending = pending[rng.random(len(pending)) * ceilings[pending] > element]
             if not len(pending):
                 break
@@ -446,6 +455,34 @@ def _reference_masses_of_panels(family: ContinuousFamily, panels: Panels) -> Flo
     return np.asarray(np.bincount(owner, masses, minlength=len(panels)), dtype=np.float64)
 
 
+def _warn_of_unresolved_cell_masses(family: ContinuousFamily, panels: Panels, masses: Floats) -> None:
+    """Warn where the reference varies so much within cells that their masses, and so the released law, are off."""
+    ways = _CHECKED_WAYS[family.dim]
+    if len(panels) * ways**family.dim > _CHECKED_PARTS:
+        return
+    parts, cells = panels.split_every_panel(ways), np.repeat(np.arange(len(panels)), ways**family.dim)
+    if family.dim == 1:  # the family's own panels resolve the reference
+        parts, cells = _cut_cells_at_panels(panels, parts.concat(family.panels))
+    finer_masses = np.bincount(cells, _reference_masses_of_panels(family, parts), minlength=len(panels))
+    error = 0.5 * float(np.abs(masses / masses.sum() - finer_masses / finer_masses.sum()).sum())
+    if error > _COARSE_CELLS:
+        warn_caller(
+            f"the reference of {family!r} varies within cells: the masses of the {len(panels)} cells are off by {error:.1g} in total "
+            "variation. So are the risks and divergences that are stated, but not the guarantee; take more cells",
+            UnresolvedWarning,
+        )
+
+
+def _cut_cells_at_panels(cells: Panels, panels: Panels) -> tuple[Panels, NDArray[np.intp]]:
+    """The pieces of cells of a line between the ends of panels, and the cell of each piece."""
+    edges = [side[:, 0] for side in (cells.lower, cells.upper, panels.lower, panels.upper)]
+    pieces = Panels.from_edges([np.unique(np.concatenate(edges))])
+    order, middle = np.argsort(cells.lower[:, 0]), 0.5 * (pieces.lower + pieces.upper)[:, 0]
+    owner = order[np.maximum(np.searchsorted(cells.lower[order, 0], middle, side="right") - 1, 0)]
+    is_inside = (cells.lower[owner, 0] <= middle) & (middle < cells.upper[owner, 0])
+    return pieces[is_inside], owner[is_inside]
+
+
 def _longest_axis_of_cells(family: ContinuousFamily, panels: Panels) -> NDArray[np.intp]:
     """The axis along which each cell is longest in the space itself, not in coordinates."""
     middle, half = 0.5 * (panels.lower + panels.upper), 0.45 * (panels.upper - panels.lower)
@@ -463,7 +500,9 @@ def _density_ceilings_in_cells(family: ContinuousFamily, panels: Panels) -> Floa
     corners = np.stack(np.meshgrid(*[(1e-9, 1.0 - 1e-9)] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
     t = panels.lower[:, None, :] + (panels.upper - panels.lower)[:, None, :] * corners
     x = family.chart.points_at_coordinates(t)
-    at_corners = np.exp(family.log_reference(x.reshape(-1, dim))).reshape(t.shape[:2]) * family.chart.jacobian(t)
+    with np.errstate(invalid="ignore", over="ignore"):  # a rational map has infinite slope at infinity
+        density = np.exp(family.log_reference(x.reshape(-1, dim))).reshape(t.shape[:2])
+        at_corners = np.nan_to_num(density * family.chart.jacobian(t), nan=0.0)
     at_nodes = family.nodes_of_panels(panels, 3).element
     return np.asarray(np.maximum(at_corners.max(axis=1), at_nodes.max(axis=1)) * (1.0 + 1e-6))
 

@@ -291,3 +291,15 @@ def test_a_function_that_works_in_place_harms_nobody(discretisation: Any) -> Non
     first, second, third = sampler.weights(clients).tolist()
     assert first == second == third
     assert sampler.weights(in_place).tolist() == first
+
+
+def test_values_that_are_no_real_numbers_are_refused() -> None:
+    line = dc.GaussianMixtures(1, box=(-4.0, 4.0))
+    sampler = dc.OptimalSampler(line, epsilon=1.0)
+    with pytest.raises(dc.DiscreetError, match="its values are complex"):
+        sampler.output(lambda x: np.exp(-(x**2)) * (1.0 + 1.0j))
+    with pytest.raises(dc.DiscreetError, match="neither a density nor a list of numbers"):
+        dc.design(line, epsilon=1.0, clients=[[10**400]], cells=8)
+    ragged: Any = [[1, [2]]]
+    with pytest.raises(dc.DiscreetError, match=r"is not a list of \(low, high\) pairs"):
+        dc.DensityBand(np.ones_like, ragged, lower=0.0, upper=3.0)
