@@ -331,3 +331,21 @@ def test_whether_labels_are_days_is_seen_before_millions_of_days_are_listed(monk
     monkeypatch.setattr(dc.Labels, "days", lambda first, last: pytest.fail("lists the days"))
     for labels in (["0001-01-01", "9999-12-31"], ["2026-11-17", "2026-11-16"], ["2026-11-16", "x"], [1, 2]):
         assert dc.Labels(labels).first_day is None
+
+
+def test_missing_records_are_told_from_unknown_ones() -> None:
+    labels = dc.Labels(["red", "blue"])
+    for missing in (None, float("nan")):
+        with pytest.raises(dc.DiscreetError, match="records has missing values"):
+            labels.numbers(["red", missing])
+    with pytest.raises(dc.DiscreetError, match="unknown labels: 'green'"):
+        labels.numbers(["red", "green"])
+
+
+def test_records_given_as_a_distribution_are_named() -> None:
+    sampler = dc.OptimalSampler(dc.Simplex(["red", "blue"]), epsilon=1.0)
+    for records in (["red", "blue"], "red", np.array(["red", "blue"], dtype=object)):
+        with pytest.raises(
+            dc.DiscreetError, match=r"p is not an array of numbers.*family\.law\(records=\.\.\.\) makes one"
+        ):
+            sampler.release(records)

@@ -150,7 +150,12 @@ def test_the_command_estimates_several_files_together(tmp_path: Path) -> None:
     collided = run("estimate", one, str(tmp_path / "copy.csv"), *agreed)
     assert "occur in another file too" in " ".join(collided.stderr.split())
     assert "--numbered" in collided.stderr
-    numbered = run("estimate", one, str(tmp_path / "copy.csv"), *agreed, "--numbered")
+    refused = run("estimate", one, str(tmp_path / "copy.csv"), *agreed, "--numbered")
+    assert "names clients: it does not number the rows 0, 1, 2, ..." in " ".join(refused.stderr.split())
+    rows = [str(tmp_path / f"rows{number}.csv") for number in range(2)]
+    for path in rows:
+        pl.read_csv(one).with_columns(client=pl.int_range(60)).write_csv(path)
+    numbered = run("estimate", *rows, *agreed, "--numbered")
     assert numbered.exit_code == 0, numbered.output
     assert "that no client is in two of the files is assumed" in " ".join(numbered.stdout.split())
     for option in (["--by", "client"], ["--liars", "1"], ["--statistic", "mean"]):

@@ -97,5 +97,5 @@ def test_minus_infinity_is_a_probability_of_zero() -> None:
 def test_what_are_no_logits_is_refused(logits: Any, message: str) -> None:
     with pytest.raises(dc.DiscreetError, match=message):
         dc.Simplex(3).law(logits=logits)
-    with pytest.raises(dc.DiscreetError, match="not both and not neither"):
+    with pytest.raises(dc.DiscreetError, match="pass exactly one of records="):
         dc.Simplex(3).law(logits=[0.0, 0.0, 0.0], counts=[1, 0, 0])

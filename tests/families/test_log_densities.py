@@ -57,8 +57,8 @@ def test_a_logarithm_is_the_same_client_as_its_density() -> None:
         ({"log_density": lambda x: np.zeros((len(x), 3))}, "one number for each point"),
         ({"log_density": 3.0}, "log_density is a function"),
         ({"log_density": np.sin, "fit": dc.families.HistogramFit()}, "takes no fit="),
-        ({"log_density": np.sin, "records": [0.0]}, "not both"),
-        ({}, "not neither"),
+        ({"log_density": np.sin, "records": [0.0]}, "pass exactly one of"),
+        ({}, "pass exactly one of"),
     ],
 )
 def test_what_is_no_logarithm_is_refused(options: dict[str, Any], message: str) -> None:

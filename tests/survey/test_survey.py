@@ -518,7 +518,7 @@ def test_times_are_days_at_midnight_alone() -> None:
 
 def test_a_missing_date_of_pandas_is_no_day() -> None:
     columns = SurveyColumns({"day": Dates("2026-01-01", "2026-01-31")})
-    with pytest.raises(DiscreetError, match="column 'day': unknown labels: None"):
+    with pytest.raises(DiscreetError, match="column 'day': records has missing values"):
         columns.encode({"day": [pd.NaT]})
     assert columns.find_row_numbers_of_records([{"day": pd.NaT}, {"day": "2026-01-02"}]).tolist() == [-1, 1]
 

@@ -4,6 +4,7 @@
 keeps its prompt private.
 """
 
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -242,6 +243,7 @@ def release_samples_of_table(
     if json and output == STANDARD:
         raise DiscreetError("--json goes to standard output, and so does --output -; name a file")
     over_budget_or_none = None if over_budget == "refuse" else over_budget
+    replaces = force and output != STANDARD and os.path.lexists(output)
     match engine:
         case "local":
             population_ledger = None
@@ -307,6 +309,8 @@ def release_samples_of_table(
         print_json({"output": output, "round": request.round, **summary.record})
     elif not quiet:
         lines = [*_release_summary_lines(summary, request, output, ledger), *([] if note is None else [note])]
+        if replaces and release_secret is None:
+            lines.append(f"replaced the earlier {output}: what its release spent stays spent")
         if (output_format == "csv" or output.lower().endswith(".csv")) and (agreement, write_agreement) == (None, None):
             lines.append(
                 "CSV does not carry the agreement: for discreet estimate, `discreet agree` writes it from the same terms"
@@ -376,6 +380,14 @@ def _release_summary_lines(summary: Summary, request: Request, output: str, ledg
         yield "no secret was given: running this again is a new release and spends epsilon again (see discreet secret)"
     else:
         yield f"with the same secret and data, this round gives the same {noun}s again and spends nothing more; new data are a new round"
+        from discreet.ledger import Rounds  # loaded where there is a secret alone
+
+        others = Rounds(request.secret).number_of_other_agreements(agreement)
+        if others:
+            yield (
+                f"{pluralise(others, 'other agreement')} released under this secret: a client there has spent that epsilon too (--ledger "
+                "counts what each client spends)"
+            )
 
 
 def _print_values_outside_domain(source: str, request: Request, scratch: Path | None, *, json: bool) -> None:

@@ -164,7 +164,11 @@ class Labels(Domain[Outcome]):
         numbers = self.find_numbers(entries)
         unknown = [record for record, number in zip(entries, numbers, strict=True) if number < 0]
         if any(isinstance(record, (list, dict, set, np.ndarray)) for record in unknown):
-            raise DiscreetError("records is not a list of single labels; pass one label for each record")
+            raise DiscreetError(
+                "records is not a list of single labels; pass one label for each record of one client (many clients: counts=)"
+            )
+        if any(record is None or record != record for record in unknown):
+            raise DiscreetError("records has missing values (None or NaN); leave them out, or map them to a label")
         if unknown:
             raise DiscreetError(
                 f"unknown labels: {first_few_as_text(unknown)}; the domain is public and fixed, extend it or map them"

@@ -8,6 +8,7 @@ with imports_on_first_use(globals(), extra="cli"):
         SharedClients as SharedClients,
         count_shared_and_unshared_clients as count_shared_and_unshared_clients,
         refuse_clients_in_several_sources as refuse_clients_in_several_sources,
+        refuse_names_that_are_no_row_numbers as refuse_names_that_are_no_row_numbers,
     )
     from discreet.estimation._counting import (
         LARGEST as LARGEST,

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base import OldName, accept_renamed_keywords
+from discreet._base.showing import round_up_to_digits
 from discreet.domain import Bins, Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError
 from discreet.estimation import _planning as planning
@@ -337,7 +338,7 @@ class Population(PopulationEstimate):
                     "" if self.exact or not isinstance(self.sampler.family, Simplex) else " or the linear mechanism"
                 )
             clients = "one client" if self.clients == 1 else f"{self.clients:,} clients"
-            doubts.append(f"with {clients} the margin of a share can be +-{width:.2g}; {fix}")
+            doubts.append(f"with {clients} the margin of a share can be +-{round_up_to_digits(width, 2):g}; {fix}")
         carrier = self.sampler.carrier
         if isinstance(carrier, PointAtoms):
             largest = float(self.reference.max())

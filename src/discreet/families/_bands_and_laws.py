@@ -336,9 +336,13 @@ def _as_number_array(values: ArrayLike, name: str) -> NDArray[Any]:
             raise TypeError
     except (TypeError, ValueError, OverflowError, RuntimeError):  # RuntimeError: a tensor that still records gradients
         kind = type(values).__module__.partition(".")[0]
-        raise DiscreetError(
-            f"{name} is not an array of numbers with rows of equal length{_HINTS.get(kind, '')}"
-        ) from None
+        first = values[0] if isinstance(values, (list, tuple, np.ndarray)) and len(values) else values
+        hint = (
+            "; family.law(records=...) makes one of records"
+            if isinstance(first, str) and name == "p"
+            else _HINTS.get(kind, "")
+        )
+        raise DiscreetError(f"{name} is not an array of numbers with rows of equal length{hint}") from None
     return array
 
 

@@ -175,9 +175,7 @@ class ContinuousFamily(BandFamily, abc.ABC):
             DiscreetError: for no records, records outside the family's space, or both arguments at once.
         """
         if (records is None) == (log_density is None):
-            raise DiscreetError(
-                "pass either records= (what the client saw) or log_density= (a function), not both and not neither"
-            )
+            raise DiscreetError("pass exactly one of records= (what the client saw) and log_density= (a function)")
         if log_density is not None:
             if fit is not None or not callable(log_density):
                 raise DiscreetError("log_density is a function from points (n, dim) to (n,) numbers, and takes no fit=")

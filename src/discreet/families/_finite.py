@@ -114,7 +114,7 @@ class FiniteFamily(BandFamily, abc.ABC, Generic[Outcome]):
         is_given = [argument is not None for argument in (records, counts, logits)]
         if sum(is_given) != 1:
             raise DiscreetError(
-                "pass either records= (what the client saw) or counts= (how often) or logits= (of a model), not both and not neither"
+                "pass exactly one of records= (what the client saw), counts= (how often) and logits= (of a model)"
             )
         if records is not None:
             numbers = self.domain.numbers(records)

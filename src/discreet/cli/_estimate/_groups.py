@@ -57,6 +57,7 @@ from discreet.estimation import (
     pooled_population,
     population,
     refuse_clients_in_several_sources,
+    refuse_names_that_are_no_row_numbers,
     reported_population,
     tally_releases_by_group,
     tally_reports,
@@ -374,15 +375,17 @@ def print_estimate_from_stages(options: EstimateOptions, sources: Sequence[str],
         raise DiscreetError(
             "stages of a survey are not estimated together; estimate each file by itself, or the change: --compare"
         )
+    if numbered:
+        for file in files:
+            refuse_names_that_are_no_row_numbers(file, options.sample)
     disjoint = False if numbered else _refuse_clients_in_two_stages(files, options.sample)
     tables = [
         _CountedTable.count_table(records, agreement, options)
         for records, agreement in zip(files, agreements, strict=True)
     ]
     estimate = pooled_population([table.estimate_population(options.confidence, None) for table in tables])
-    doubts = (
-        [] if disjoint else ["that no client is in two of the files is assumed: not all of them name their clients"]
-    )
+    reason = "their rows are numbered" if numbered else "not all of them name their clients"
+    doubts = [] if disjoint else [f"that no client is in two of the files is assumed, and was not checked: {reason}"]
     doubts += estimate.doubts
     blocks = _stages_text_blocks(estimate, tables, sources, doubts, options.top)
     record = json_record_of_pooled_estimate(estimate, dict(enumerate(agreements, start=1)), doubts)
@@ -394,7 +397,8 @@ def _refuse_clients_in_two_stages(files: Sequence[Source], sample: str) -> bool:
         return refuse_clients_in_several_sources(files, sample)
     except DiscreetError as error:
         raise DiscreetError(
-            f"{error}. If the files are exports of a store, whose rows are numbered and name nobody, say --numbered"
+            f"{error}. If they are rounds of one agreement, give them as one input with --rounds. If they are exports of a store, whose rows "
+            "are numbered and name nobody, say --numbered"
         ) from None
 
 
