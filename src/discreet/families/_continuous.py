@@ -356,8 +356,8 @@ def refuse_masses_lost_in_rounding(masses: Floats | float) -> None:
     if not (smallest > LEAST_MASS).all():
         subject = "p" if len(smallest) == 1 else f"p[{int(np.argmin(smallest > LEAST_MASS))}]"
         raise DiscreetError(
-            f"{subject} has nearly all of its mass where the reference has almost none (less than {LEAST_MASS:g} of it), which "
-            "cannot be resolved; take a smaller box, or a reference with heavier tails"
+            f"{subject} has nearly all of its mass where the reference has almost none, or is more than 1e290 times the reference far in a "
+            "tail. Its output distribution cannot be resolved (a release can); take a smaller box, or a reference with heavier tails"
         )
 
 
@@ -582,7 +582,8 @@ def update_mass_errors_and_warn(
 
 def _log_ratios_at_narrow_places(family: ContinuousFamily, p: LogDensity) -> Floats:
     """log p/h at the narrow places that p reports, which nodes may have missed; empty if it reports none."""
-    points = narrow_features_of_clients([p], family.dim).places[:_MOST_PLACES]
+    points, (low, high) = narrow_features_of_clients([p], family.dim).places[:_MOST_PLACES], family.space
+    points = points[np.all((points > low) & (points < high), axis=1)]  # both may be infinite at an end
     if not len(points):
         return np.empty(0)
     log_reference = family.log_reference(points)

@@ -365,6 +365,7 @@ class ManyClientsSolver:
         for _ in range(_SHARED_ROUNDS):
             errors = self._client_mass_errors(nodes, log_ratio, shift)
             coarse = errors.max(axis=0) > SHARED_TOLERANCE[dim] / len(nodes.panels)
+            coarse &= nodes.panels.wide_enough_to_split
             if not coarse.any() or nodes.weights.size > MOST_SHARED_NODES[dim]:
                 break
             fresh_nodes = self.problem.family.nodes_of_panels(nodes.panels[coarse].split_every_panel(2), order)

@@ -131,7 +131,8 @@ def _risk_at_worst_members(
     for _ in range(_ROUNDS):
         # where p is clipped, and where p = q, at which f may have a kink
         bounds = (constants.b, min(constants.B, 1.0 / _TINY))
-        reference, laws = members([math.log(max(bound * factor, _TINY)) for bound in bounds for factor in (scale, 1.0)])
+        log_levels = [math.log(max(bound * factor, _TINY)) for bound in bounds for factor in (scale, 1.0)]
+        reference, laws = members(log_levels if mixing is None else [*log_levels, 0.0])  # mixed, p = q where p = h
         box = Box.around(reference, reference.size, constants, epsilon)
         if mixing is not None:
             return float(np.max(f(laws, box.mix(laws, mixing))))

@@ -359,3 +359,27 @@ def test_a_batch_keeps_clients_whose_support_is_too_small_for_any_slope(width: f
     assert alone.scale == 0.0
     assert batch.output_masses.sum(axis=1) == pytest.approx(1.0, abs=1e-12)
     assert np.ravel(batch.divergence("tv"))[0] == pytest.approx(alone.divergence("tv"), abs=1e-9)
+
+
+@pytest.mark.parametrize("shapes", [(0.5, 0.5), (0.12, 0.12), (0.2, 3.0)])
+def test_a_reference_that_is_infinite_at_its_ends_has_outputs_alone_and_in_lists(shapes: tuple[float, float]) -> None:
+    """Panels at an end were halved until their nodes rounded to it, where the density is infinite."""
+    reference, other = stats.beta(*shapes), stats.beta(shapes[0] + 0.2, shapes[1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        sampler = dc.OptimalSampler(dc.Near(reference, factor=3.0), epsilon=1.0)
+        batch = sampler.output([reference, other])
+        alone = float(sampler.output(other).divergence("tv"))
+    assert np.ravel(batch.divergence("tv")) == pytest.approx([0.0, alone], abs=1e-4)
+
+
+@pytest.mark.parametrize("family", [dc.GaussianMixtures(radius=2.0, scale=0.3), dc.LaplaceMixtures(1, radius=0.5)])
+def test_the_worst_kernel_of_a_mixing_sampler_costs_its_risk(family: Any) -> None:
+    """The divergence has a kink where p = h, at which the nodes were not cut: 5e-6 were missing."""
+    sampler = dc.LinearSampler(family, epsilon=0.7)
+    kernel = dc.Mixture(
+        [1.0], [family.radius], family.scale, **({"kernel": "laplace"} if "Laplace" in repr(family) else {})
+    )
+    risk = sampler.risk("tv")
+    assert risk.attained
+    assert float(sampler.output(kernel).divergence("tv")) == pytest.approx(float(risk), abs=1e-9)
