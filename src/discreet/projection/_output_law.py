@@ -267,17 +267,21 @@ class OutputProblem:
         many: bool,
         masses: Floats,
         log_ratio: Floats,
-        slack: float | Floats = BAND_SLACK,
+        slack: float | Floats | None = BAND_SLACK,
     ) -> OutputLaw:
-        """Solve for every client on the same nodes (m,), from its log p/h there (n, m); `slack`: the uncertainty of its mass."""
+        """Solve for every client on the same nodes (m,), from its log p/h there (n, m).
+
+        `slack`: the uncertainty of its mass; None if those outside the family have been told of.
+        """
         shift = largest_log_ratios(log_ratio)
         client = np.exp(log_ratio - shift[:, None])
         smallest = log_ratio.min(axis=1, where=masses > 0, initial=np.inf)
         client *= masses
         mass = client.sum(axis=1)
         client /= mass[:, None]
-        summary = NodeSummary(shift + np.log(mass), smallest, shift, slack)
-        self.warn_of_or_refuse_outside_clients(clients, summary)
+        if slack is not None:
+            summary = NodeSummary(shift + np.log(mass), smallest, shift, slack)
+            self.warn_of_or_refuse_outside_clients(clients, summary)
         if self.mixing is not None:
             slope, lift = np.full(len(clients), self.mixing.slope), np.full(len(clients), self.mixing.lift)
         else:

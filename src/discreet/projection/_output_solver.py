@@ -77,6 +77,7 @@ _SHARED_ROUNDS = 12
 _UNSOLVED = 1e-10  # by which an output distribution may miss a mass of one
 _LARGEST_LOG = 690.0
 _SMALLEST = 1e-300
+_ROUGH_ROUNDS = 5  # of splitting panels that are rough where a kink is
 _ROUGH = 0.1  # the size of a logarithm's last Legendre coefficients on a panel from which on they do not describe it
 
 
@@ -350,6 +351,14 @@ class ManyClientsSolver:
             clients, True, nodes.masses.ravel(), log_ratio.reshape(len(clients), -1), slack
         )
         if self.problem.family.dim == 1:
+            for _ in range(_ROUGH_ROUNDS):
+                rough = self._rough_panels_with_kinks(law, nodes) & nodes.panels.wide_enough_to_split
+                if not rough.any() or nodes.weights.size > MOST_SHARED_NODES[1]:
+                    break
+                nodes, log_ratio = self._split_panels(clients, nodes, log_ratio, rough, _SPLIT[1])
+                law = self.problem.solve_output_law_on_nodes(
+                    clients, True, nodes.masses.ravel(), log_ratio.reshape(len(clients), -1), slack=None
+                )
             return self.problem.correct_errors_by_stated_masses(self._solve_on_nodes_cut_at_kinks(law, nodes, errors))
         for rows in row_slices_within_memory(*law.client_masses.shape):
             density = law.output_masses_of_clients(rows).reshape(-1, *nodes.weights.shape) / nodes.weights
@@ -358,7 +367,7 @@ class ManyClientsSolver:
 
     def _resolving_nodes_log_ratios_and_errors(self, clients: Sequence[LogDensity]) -> tuple[Nodes, Floats, Floats]:
         """Nodes on which every client is resolved, log p/h there (n, panels, nodes), and the remaining errors (n,)."""
-        dim, order = self.problem.family.dim, ORDER[self.problem.family.dim]
+        dim = self.problem.family.dim
         nodes = self._nodes_refined_at_narrow_places(clients)
         log_ratio = log_ratios_at_nodes(clients, nodes)
         shift = largest_log_ratios(log_ratio)
@@ -368,10 +377,26 @@ class ManyClientsSolver:
             coarse &= nodes.panels.wide_enough_to_split
             if not coarse.any() or nodes.weights.size > MOST_SHARED_NODES[dim]:
                 break
-            fresh_nodes = self.problem.family.nodes_of_panels(nodes.panels[coarse].split_every_panel(2), order)
-            nodes = nodes[~coarse].concat(fresh_nodes)
-            log_ratio = np.concatenate([log_ratio[:, ~coarse], log_ratios_at_nodes(clients, fresh_nodes)], axis=1)
+            nodes, log_ratio = self._split_panels(clients, nodes, log_ratio, coarse, 2)
         return nodes, log_ratio, np.asarray(errors.sum(axis=1))
+
+    def _split_panels(
+        self, clients: Sequence[LogDensity], nodes: Nodes, log_ratio: Floats, panels: NDArray[np.bool_], ways: int
+    ) -> tuple[Nodes, Floats]:
+        """The nodes, and log p/h there, after some panels were cut into `ways` parts along each axis."""
+        split = nodes.panels[panels].split_every_panel(ways)
+        fresh_nodes = self.problem.family.nodes_of_panels(split, ORDER[self.problem.family.dim])
+        fresh_ratios = log_ratios_at_nodes(clients, fresh_nodes)
+        return nodes[~panels].concat(fresh_nodes), np.concatenate([log_ratio[:, ~panels], fresh_ratios], axis=1)
+
+    def _rough_panels_with_kinks(self, law: OutputLaw, nodes: Nodes) -> NDArray[np.bool_]:
+        """The panels of an interval on which some client's log p/h is far from a polynomial and passes a level of its kinks."""
+        ratio = _client_ratios_on_panels(law, nodes)
+        levels = ratio_levels_of_kinks(self.problem.constants, law.slope, law.lift)
+        is_rough = _roughness_of_panels(np.log(np.clip(ratio, _SMALLEST, 1.0 / _SMALLEST))) >= _ROUGH
+        low, high = ratio.min(axis=2), ratio.max(axis=2)
+        is_crossed = ((low < levels[:, :, None]) & (levels[:, :, None] < high)).any(axis=0)
+        return np.asarray((is_rough & is_crossed).any(axis=0))
 
     def _client_mass_errors(self, nodes: Nodes, log_ratio: Floats, shift: Floats) -> Floats:
         """(n, panels) estimated errors of the clients' masses, each client's mass being one."""
@@ -385,10 +410,7 @@ class ManyClientsSolver:
 
     def _solve_on_nodes_cut_at_kinks(self, law: OutputLaw, nodes: Nodes, errors: Floats) -> OutputLaw:
         """The output laws on an interval, computed again on each client's own nodes, which end at its kinks."""
-        constants = self.problem.constants
-        shape, has_reference = law.client_masses.shape, np.broadcast_to(law.node_masses > 0.0, law.client_masses.shape)
-        ratio = np.divide(law.client_masses, law.node_masses, out=np.zeros(shape), where=has_reference)
-        ratio = ratio.reshape(-1, *nodes.weights.shape)
+        constants, ratio = self.problem.constants, _client_ratios_on_panels(law, nodes)
         cut_mass = np.ones(len(ratio))
         for _ in range(2):  # the second time the cuts are where the kinks are
             levels = ratio_levels_of_kinks(constants, law.slope, law.lift) * cut_mass
@@ -420,6 +442,19 @@ class ManyClientsSolver:
         return self.problem.family.nodes_of_panels(
             self.problem.family.panels.split_every_panel(SHARED_SPLIT[dim]), ORDER[dim]
         )
+
+
+def _client_ratios_on_panels(law: OutputLaw, nodes: Nodes) -> Floats:
+    """p/h of each client (n, panels, nodes); 0 where the reference has no mass."""
+    shape, has_reference = law.client_masses.shape, np.broadcast_to(law.node_masses > 0.0, law.client_masses.shape)
+    with np.errstate(over="ignore"):  # far in a tail
+        ratio = np.divide(law.client_masses, law.node_masses, out=np.zeros(shape), where=has_reference)
+    return ratio.reshape(-1, *nodes.weights.shape)
+
+
+def _roughness_of_panels(logarithms: Floats) -> Floats:
+    """The size of the last Legendre coefficients of log p/h on panels (..., order)."""
+    return np.asarray(np.abs(logarithms @ matrix_to_legendre_coefficients(logarithms.shape[-1])[:, -2:]).max(axis=-1))
 
 
 def _solve_again_on_own_nodes(law: OutputLaw) -> OutputLaw:
@@ -461,11 +496,9 @@ def cut_panels_at_levels_of_each_client(
     clients, panels, order = ratio.shape
     gauss_nodes, weights = gauss_rule(order)
     lines = ratio.reshape(-1, order)
-    logarithms = np.log(np.maximum(lines, _SMALLEST))
-    roughness = np.abs(logarithms @ matrix_to_legendre_coefficients(order)[:, -2:]).max(axis=1, keepdims=True)
-    line, start, stop = segments_between_levels(
-        np.where(roughness < _ROUGH, lines, 0.0), np.repeat(levels, panels, axis=1)
-    )
+    logarithms = np.log(np.clip(lines, _SMALLEST, 1.0 / _SMALLEST))
+    is_smooth = (_roughness_of_panels(logarithms) < _ROUGH)[:, None]
+    line, start, stop = segments_between_levels(np.where(is_smooth, lines, 0.0), np.repeat(levels, panels, axis=1))
     owner, panel = line // panels, line % panels
     inner = start[:, None] + (stop - start)[:, None] * gauss_nodes
     values = lines[line]

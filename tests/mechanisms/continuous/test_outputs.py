@@ -367,7 +367,7 @@ def test_a_reference_that_is_infinite_at_its_ends_has_outputs_alone_and_in_lists
     reference, other = stats.beta(*shapes), stats.beta(shapes[0] + 0.2, shapes[1])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        sampler = dc.OptimalSampler(dc.Near(reference, factor=3.0), epsilon=1.0)
+        sampler: Any = dc.OptimalSampler(dc.Near(reference, factor=3.0), epsilon=1.0)
         batch = sampler.output([reference, other])
         alone = float(sampler.output(other).divergence("tv"))
     assert np.ravel(batch.divergence("tv")) == pytest.approx([0.0, alone], abs=1e-4)
@@ -377,9 +377,17 @@ def test_a_reference_that_is_infinite_at_its_ends_has_outputs_alone_and_in_lists
 def test_the_worst_kernel_of_a_mixing_sampler_costs_its_risk(family: Any) -> None:
     """The divergence has a kink where p = h, at which the nodes were not cut: 5e-6 were missing."""
     sampler = dc.LinearSampler(family, epsilon=0.7)
-    kernel = dc.Mixture(
-        [1.0], [family.radius], family.scale, **({"kernel": "laplace"} if "Laplace" in repr(family) else {})
-    )
+    name = "laplace" if isinstance(family, dc.LaplaceMixtures) else "gaussian"
+    kernel = dc.Mixture([1.0], [family.radius], family.scale, kernel=name)
     risk = sampler.risk("tv")
     assert risk.attained
     assert float(sampler.output(kernel).divergence("tv")) == pytest.approx(float(risk), abs=1e-9)
+
+
+def test_lists_resolve_kinks_of_densities_that_touch_zero() -> None:
+    """Panels on which log p is far from a polynomial stayed whole: .004 of total variation were missing. The truth: 8,000,000 points."""
+    steep = dc.DensityBand(lambda x: np.exp(-40.0 * x), (0.0, 1.0), lower=0.0, upper=1e7)
+    sampler: Any = dc.OptimalSampler(steep, epsilon=0.1)
+    batch = sampler.output([lambda x: np.sin(60.0 * (x - 0.21448891564737105)) ** 2 * np.exp(-40.0 * x)])
+    assert np.ravel(batch.divergence("tv"))[0] == pytest.approx(0.431773, abs=2e-6)
+    assert np.ravel(batch.divergence("hellinger"))[0] == pytest.approx(0.32614, abs=1e-3)
