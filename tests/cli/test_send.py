@@ -117,7 +117,7 @@ def test_a_wait_and_a_new_ledger_are_told(run: Run, files: Path) -> None:
         assert run(*arguments(files, server.address), "--quiet").stderr == ""
     assert done.exit_code == 0, done.output
     made, waiting, *_ = done.stderr.splitlines()
-    assert "nothing spent so far; its folder was there and empty: if it held a ledger before, stop" in made
+    assert "ledger is not counted); its folder was there and empty: if it held a ledger before, stop" in made
     assert waiting.startswith(
         f"{server.address} does not take it yet: it answers 503; asking again in 1 s, for up to 600 s"
     )

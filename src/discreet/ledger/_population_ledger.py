@@ -478,7 +478,10 @@ def new_ledger_message(ledger: PopulationLedger, *, empty_folder: bool) -> str:
         if empty_folder
         else ""
     )
-    return f"made ledger {ledger.folder}: {ledger.budget} for each client, nothing spent so far{warning}"
+    return (
+        f"made ledger {ledger.folder}: {ledger.budget} for each client, nothing spent in it so far (what they spent under another secret or "
+        f"ledger is not counted){warning}"
+    )
 
 
 def _open_population_book(folder: Path) -> Book:
