@@ -9,7 +9,7 @@ import html
 import io
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import resources
 from string import Template
 from typing import Any
@@ -244,6 +244,15 @@ def _axis_end_and_step(shares: Sequence[Any]) -> tuple[float, float]:
     return min(1.0, step * math.ceil(largest / step - 1e-9)), step
 
 
+def _grid_svg(top: float, step: float, line_and_label: Callable[[float], tuple[str, str]]) -> list[str]:
+    """The lines of an axis with their labels. `line_and_label`: the path of a tick's line, and the attributes of its label."""
+    parts = []
+    for tick in np.arange(0.0, top + step / 2, step).tolist():
+        line, label = line_and_label(tick)
+        parts.append(f'<path d="{line}" stroke="{_GRID}"/><text {label} font-size="13">{100 * tick:.6g} %</text>')
+    return parts
+
+
 def _clip_to_axis(share: float, top: float) -> float:
     return min(max(share, 0.0), top)
 
@@ -291,11 +300,11 @@ def _height_and_svg_of_bar_rows(shares: Sequence[Any], noun: str, *, ordered: bo
     def x_of_share(share: float) -> str:
         return f"{left + length * _clip_to_axis(share, top) / top:.2f}"
 
-    parts = [
-        f'<path d="M{x_of_share(tick)} {_TOP - 6}V{end}" stroke="{_GRID}"/>'
-        f'<text x="{x_of_share(tick)}" y="{_TOP - 14}" text-anchor="middle" font-size="13">{100 * tick:.6g} %</text>'
-        for tick in np.arange(0.0, top + step / 2, step).tolist()
-    ]
+    def line_and_label(tick: float) -> tuple[str, str]:
+        x = x_of_share(tick)
+        return f"M{x} {_TOP - 6}V{end}", f'x="{x}" y="{_TOP - 14}" text-anchor="middle"'
+
+    parts = _grid_svg(top, step, line_and_label)
     for index, (share, name) in enumerate(zip(shown_shares, names, strict=True)):
         law, y = share["law"], _TOP + _ROW * index
         middle = y + _ROW / 2
@@ -333,11 +342,11 @@ def _height_and_svg_of_bar_columns(shares: Sequence[Any], noun: str) -> tuple[in
     def y_of_share(share: float) -> str:
         return f"{_TOP + height * (1 - _clip_to_axis(share, top) / top):.2f}"
 
-    parts = [
-        f'<path d="M{_AXIS_LEFT} {y_of_share(tick)}H{_WIDTH - 20}" stroke="{_GRID}"/>'
-        f'<text x="{_AXIS_LEFT - 8}" y="{float(y_of_share(tick)) + 5:.2f}" text-anchor="end" font-size="13">{100 * tick:.6g} %</text>'
-        for tick in np.arange(0.0, top + step / 2, step).tolist()
-    ]
+    def line_and_label(tick: float) -> tuple[str, str]:
+        y = y_of_share(tick)
+        return f"M{_AXIS_LEFT} {y}H{_WIDTH - 20}", f'x="{_AXIS_LEFT - 8}" y="{float(y) + 5:.2f}" text-anchor="end"'
+
+    parts = _grid_svg(top, step, line_and_label)
     label_step = max(1, math.ceil(len(shares) * 9 * max(len(str(share["outcome"])) for share in shares) / length))
     for index, share in enumerate(shares):
         law, x = share["law"], _AXIS_LEFT + width * index
