@@ -72,37 +72,23 @@ class PublishedCosts:
     first_client: dict[str, float]  # the one client that the seed alone reproduces
 
 
+_PUBLISHED_NUMBERS = (  # epsilon, mechanism; then largest, mean and first client
+    (0.5, "proposed", (0.193913, 0.232253, 0.064814), (0.068177, 0.124382), (0.0079194239, 0.037429734, 0.002097856)),
+    (0.5, "boosted", (0.455541, 0.366696, 0.107856), (0.090632, 0.138606), (0.0572969, 0.11891254, 0.012769437)),
+    (1.0, "proposed", (0.105813, 0.150391, 0.035756), (0.034320, 0.071289), (0.051298214, 0.084864519, 0.016140039)),
+    (1.0, "boosted", (0.433046, 0.357398, 0.102766), (0.099341, 0.148252), (0.12329085, 0.1952721, 0.03034182)),
+    (
+        2.0,
+        "proposed",
+        (0.022122, 0.036618, 0.007480),
+        (0.003414, 0.011242),
+        (1.6990612e-05, 0.00020090027, 5.4112438e-06),
+    ),
+    (2.0, "boosted", (0.347595, 0.321224, 0.083319), (0.074133, 0.128092), (0.0096620809, 0.047606946, 0.0022796115)),
+)
 PUBLISHED_MIXTURES = {
-    (0.5, "proposed"): PublishedCosts(
-        published_divergences_by_name(0.193913, 0.232253, 0.064814),
-        published_divergences_by_name(0.068177, 0.124382),
-        published_divergences_by_name(0.0079194239, 0.037429734, 0.002097856),
-    ),
-    (0.5, "boosted"): PublishedCosts(
-        published_divergences_by_name(0.455541, 0.366696, 0.107856),
-        published_divergences_by_name(0.090632, 0.138606),
-        published_divergences_by_name(0.0572969, 0.11891254, 0.012769437),
-    ),
-    (1.0, "proposed"): PublishedCosts(
-        published_divergences_by_name(0.105813, 0.150391, 0.035756),
-        published_divergences_by_name(0.034320, 0.071289),
-        published_divergences_by_name(0.051298214, 0.084864519, 0.016140039),
-    ),
-    (1.0, "boosted"): PublishedCosts(
-        published_divergences_by_name(0.433046, 0.357398, 0.102766),
-        published_divergences_by_name(0.099341, 0.148252),
-        published_divergences_by_name(0.12329085, 0.1952721, 0.03034182),
-    ),
-    (2.0, "proposed"): PublishedCosts(
-        published_divergences_by_name(0.022122, 0.036618, 0.007480),
-        published_divergences_by_name(0.003414, 0.011242),
-        published_divergences_by_name(1.6990612e-05, 0.00020090027, 5.4112438e-06),
-    ),
-    (2.0, "boosted"): PublishedCosts(
-        published_divergences_by_name(0.347595, 0.321224, 0.083319),
-        published_divergences_by_name(0.074133, 0.128092),
-        published_divergences_by_name(0.0096620809, 0.047606946, 0.0022796115),
-    ),
+    (epsilon, mechanism): PublishedCosts(*(published_divergences_by_name(*row) for row in rows))
+    for epsilon, mechanism, *rows in _PUBLISHED_NUMBERS
 }
 
 PAPER_LABELS = {
