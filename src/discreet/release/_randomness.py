@@ -383,14 +383,14 @@ def write_secret(path: str | Path) -> None:
     Raises:
         DiscreetError: for a file that exists or cannot be written, and where the rounds of an earlier secret of that name are noted.
     """
-    record = rounds_record_path(path)
-    if os.path.lexists(record) and not os.path.lexists(path):
-        raise DiscreetError(
-            f"{record} notes the rounds of a secret that was called {path}; restore that secret (a new one releases every client anew), or "
-            "choose another name"
-        )
     fix = "replacing a secret would release every client anew; choose another name"
     with atomic_write(path, what="secret file", private=True, fix=fix) as file:
+        record = rounds_record_path(path)
+        if os.path.lexists(record):
+            raise DiscreetError(
+                f"{record} notes the rounds of a secret that was called {path}; restore that secret (a new one releases every client anew), "
+                "or choose another name"
+            )
         file.write(secret_file_content(fresh_secret().value))
 
 

@@ -384,8 +384,10 @@ def print_estimate_from_stages(options: EstimateOptions, sources: Sequence[str],
         for records, agreement in zip(files, agreements, strict=True)
     ]
     estimate = pooled_population([table.estimate_population(options.confidence, None) for table in tables])
-    reason = "their rows are numbered" if numbered else "not all of them name their clients"
-    doubts = [] if disjoint else [f"that no client is in two of the files is assumed, and was not checked: {reason}"]
+    assumption = (
+        "that no client is in two of the files is assumed, and was not checked: not all of them name their clients"
+    )
+    doubts = [] if disjoint else [assumption]
     doubts += estimate.doubts
     blocks = _stages_text_blocks(estimate, tables, sources, doubts, options.top)
     record = json_record_of_pooled_estimate(estimate, dict(enumerate(agreements, start=1)), doubts)
