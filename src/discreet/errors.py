@@ -7,6 +7,7 @@ cursor, change a colour or turn the direction of writing, so that no text can hi
 command prints passes through it.
 """
 
+import functools
 import inspect
 import math
 import numbers
@@ -118,7 +119,7 @@ def warn_caller(message: str, category: type[Warning]) -> None:
     """Warn at the line of the user's code that called into the library, from any depth."""
     package = os.path.dirname(__file__)
     level, frame = 1, inspect.currentframe()
-    while frame is not None and frame.f_code.co_filename.startswith(package):
+    while frame is not None and frame.f_code.co_filename.startswith((package, functools.__file__)):
         level, frame = level + 1, frame.f_back
     warnings.warn(spell_out_invisible(message), category, stacklevel=level)
 

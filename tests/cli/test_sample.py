@@ -296,8 +296,8 @@ def test_a_round_is_released_once(folder: Path, run: Run, refusal: Callable[...,
     assert "all 2 rounds agreed on are released" in refusal(*SAMPLING, "--round", "2", "-o", "4.csv")
     another = run(*SAMPLING, "--purpose", "another", "-o", "4.csv")
     assert another.exit_code == 0
-    assert "1 other agreement released under this secret: a client there has spent that epsilon too" in another.stderr
-    assert "other agreement" not in first.stderr
+    assert "1 other release under this secret, by agreement and column: a client there has spent that" in another.stderr
+    assert "other release" not in first.stderr
     Path("my.secret.rounds").chmod(0o644)
     assert "chmod 600" in refusal(*SAMPLING, "--round", "2", "-o", "5.csv")
 
@@ -443,4 +443,4 @@ def test_names_that_may_be_new_are_told_in_a_line(run: Run, tmp_path: Path, monk
 def test_a_replaced_release_stays_spent(folder: Path, run: Run) -> None:
     command = (*BASE, "--domain", "animals.txt", "-o", "out.parquet", "--force")
     assert "stays spent" not in run(*command).stderr
-    assert "replaced the earlier out.parquet: what its release spent stays spent" in run(*command).stderr
+    assert "replaced the earlier out.parquet; if it was a release, what it spent stays spent" in run(*command).stderr

@@ -9,6 +9,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
@@ -335,16 +337,17 @@ def test_whether_labels_are_days_is_seen_before_millions_of_days_are_listed(monk
 
 def test_missing_records_are_told_from_unknown_ones() -> None:
     labels = dc.Labels(["red", "blue"])
-    for missing in (None, float("nan")):
+    for missing in (None, float("nan"), np.float32("nan"), pd.NA, pd.NaT):
         with pytest.raises(dc.DiscreetError, match="records has missing values"):
             labels.numbers(["red", missing])
-    with pytest.raises(dc.DiscreetError, match="unknown labels: 'green'"):
-        labels.numbers(["red", "green"])
+    for unknown in ("green", Decimal("sNaN"), pl.Series([1, 2])):
+        with pytest.raises(dc.DiscreetError, match="unknown labels: "):
+            labels.numbers(["red", unknown])
 
 
 def test_records_given_as_a_distribution_are_named() -> None:
     sampler = dc.OptimalSampler(dc.Simplex(["red", "blue"]), epsilon=1.0)
-    for records in (["red", "blue"], "red", np.array(["red", "blue"], dtype=object)):
+    for records in (["red", "blue"], "red", [["red"]], np.array(["red", "blue"], dtype=object), np.array("red")):
         with pytest.raises(
             dc.DiscreetError, match=r"p is not an array of numbers.*family\.law\(records=\.\.\.\) makes one"
         ):

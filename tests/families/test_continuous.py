@@ -325,7 +325,7 @@ def test_laplace_draws_far_to_the_right_are_those_of_the_left_mirrored(low: floa
 def test_cells_that_are_too_coarse_for_the_reference_are_told(density: Any, count: int) -> None:
     """Their masses were up to .46 of total variation off, beside a stated risk of 0."""
     family = dc.DensityBand(density, box=(0.0, 1.0), lower=0.0, upper=9.0, any_client=True)
-    with pytest.warns(dc.errors.UnresolvedWarning, match=r"varies within cells.*take more cells"):
+    with pytest.warns(dc.errors.UnresolvedWarning, match=r"varies within cells.*take many more cells, or Points"):
         family.cells(count)
     family.cells(2048)
 

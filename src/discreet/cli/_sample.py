@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
@@ -310,7 +311,7 @@ def release_samples_of_table(
     elif not quiet:
         lines = [*_release_summary_lines(summary, request, output, ledger), *([] if note is None else [note])]
         if replaces and release_secret is None:
-            lines.append(f"replaced the earlier {output}: what its release spent stays spent")
+            lines.append(f"replaced the earlier {output}; if it was a release, what it spent stays spent")
         if (output_format == "csv" or output.lower().endswith(".csv")) and (agreement, write_agreement) == (None, None):
             lines.append(
                 "CSV does not carry the agreement: for discreet estimate, `discreet agree` writes it from the same terms"
@@ -382,12 +383,13 @@ def _release_summary_lines(summary: Summary, request: Request, output: str, ledg
         yield f"with the same secret and data, this round gives the same {noun}s again and spends nothing more; new data are a new round"
         from discreet.ledger import Rounds  # loaded where there is a secret alone
 
-        others = Rounds(request.secret).number_of_other_agreements(agreement)
-        if others:
-            yield (
-                f"{pluralise(others, 'other agreement')} released under this secret: a client there has spent that epsilon too (--ledger "
-                "counts what each client spends)"
-            )
+        with suppress(DiscreetError):  # the release is complete
+            others = Rounds(request.secret).number_of_questions - 1
+            if others > 0:
+                yield (
+                    f"{pluralise(others, 'other release')} under this secret, by agreement and column: a client there has spent that epsilon "
+                    "too (--ledger counts what each client spends)"
+                )
 
 
 def _print_values_outside_domain(source: str, request: Request, scratch: Path | None, *, json: bool) -> None:

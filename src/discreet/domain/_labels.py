@@ -167,7 +167,7 @@ class Labels(Domain[Outcome]):
             raise DiscreetError(
                 "records is not a list of single labels; pass one label for each record of one client (many clients: counts=)"
             )
-        if any(record is None or record != record for record in unknown):
+        if any(_is_missing(record) for record in unknown):
             raise DiscreetError("records has missing values (None or NaN); leave them out, or map them to a label")
         if unknown:
             raise DiscreetError(
@@ -433,3 +433,10 @@ def _read_labels(labels: list[Any], size: int, where: str, version: int) -> Labe
     domain = Labels(tuple(labels))
     domain.terms_in_version(version)  # raises now for labels that cannot stand in an agreement
     return domain
+
+
+def _is_missing(record: Any) -> bool:
+    """Whether a record stands for no value: None, NaN, or the NA and NaT of pandas."""
+    if record is None or type(record).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(record, (float, np.floating)) and bool(np.isnan(record))

@@ -168,17 +168,17 @@ def refuse_clients_in_several_sources(sources: Sequence[Source], sample: str = "
 
 
 def refuse_names_that_are_no_row_numbers(source: Source, sample: str = "sample") -> None:
-    """Raise an error for a source whose clients are not numbered 0, 1, 2, ..., as the rows of an export are."""
+    """Raise an error for a source whose clients are not different whole numbers, as the rows of an export are."""
     column = client_column_of_source(source, sample)
     if source.numbered or column not in source.schema:
         return
     number = client_names_as_texts_expression(source, column).cast(pl.Int64, strict=False).alias(_CLIENT)
     parts = source.read_prepared_frames(lambda frame: frame.select(number), [column], client=column)
-    numbers = np.sort(pl.concat([*parts, pl.DataFrame(schema={_CLIENT: pl.Int64})])[_CLIENT].fill_null(-1).to_numpy())
-    if not np.array_equal(numbers, np.arange(numbers.size)):
+    numbers = pl.concat([*parts, pl.DataFrame(schema={_CLIENT: pl.Int64})])[_CLIENT]
+    if numbers.null_count() or numbers.n_unique() < len(numbers) or (numbers < 0).any():
         raise DiscreetError(
-            f"column {column!r} of {source.name} names clients: it does not number the rows 0, 1, 2, ... as an export does, so it can be "
-            "checked that no client is in two files; leave out --numbered"
+            f"column {column!r} of {source.name} does not number rows: it holds other texts, or a number twice. So it can be checked that no "
+            "client is in two files; leave out --numbered"
         )
 
 

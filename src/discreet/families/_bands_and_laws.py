@@ -336,7 +336,10 @@ def _as_number_array(values: ArrayLike, name: str) -> NDArray[Any]:
             raise TypeError
     except (TypeError, ValueError, OverflowError, RuntimeError):  # RuntimeError: a tensor that still records gradients
         kind = type(values).__module__.partition(".")[0]
-        first = values[0] if isinstance(values, (list, tuple, np.ndarray)) and len(values) else values
+        first: Any = values
+        while isinstance(first, (list, tuple)) or (isinstance(first, np.ndarray) and first.ndim):
+            first = first[0] if len(first) else None
+        first = first.item() if isinstance(first, np.ndarray) else first
         hint = (
             "; family.law(records=...) makes one of records"
             if isinstance(first, str) and name == "p"

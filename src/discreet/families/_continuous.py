@@ -217,10 +217,17 @@ class ContinuousFamily(BandFamily, abc.ABC):
         """The public nodes at which every client is evaluated first."""
         return self.nodes_of_panels(self.panels, ORDER[self.dim])
 
+    def points_inside_at_coordinates(self, t: Floats) -> Floats:
+        """Points of the chart, strictly inside the box: a coordinate may round to an end, where the reference may be infinite."""
+        low, high = self.space
+        inner_low = np.where(np.isfinite(low), np.nextafter(low, np.inf), low)
+        inner_high = np.where(np.isfinite(high), np.nextafter(high, -np.inf), high)
+        return np.clip(self.chart.points_at_coordinates(t), inner_low, inner_high)
+
     def nodes_of_panels(self, panels: Panels, order: int) -> Nodes:
         """Nodes of given panels."""
         t, weights = panels.nodes_and_weights(order)
-        x = self.chart.points_at_coordinates(t)
+        x = self.points_inside_at_coordinates(t)
         log_reference = self.log_reference(x.reshape(-1, self.dim)).reshape(weights.shape)
         with np.errstate(invalid="ignore"):  # a rational map has infinite slope at infinity
             element = np.exp(log_reference) * self.chart.jacobian(t)

@@ -136,7 +136,7 @@ class FunctionDensity:
                 if np.iscomplexobj(values):
                     raise TypeError("its values are complex")
                 values = values.astype(np.float64)
-        except (TypeError, ValueError, IndexError) as cause:
+        except (TypeError, ValueError, IndexError, OverflowError) as cause:
             raise _WrongShapeError(
                 f"{self._name} cannot be evaluated at {len(points)} points of shape {points.shape} ({cause}); "
                 "write it with numpy, or wrap it in numpy.vectorize"

@@ -53,7 +53,7 @@ LEAST_KNOWN = 1e-200  # total mass of the cells below which shares of it are ina
 _CELLS_IN_A_ROUND = 1 << 22
 _MOST_NODES = 1 << 20
 _CHECKED_WAYS = {1: 8, 2: 3, 3: 2}  # parts of a cell along each axis, by dimension, in which its mass is computed again
-_CHECKED_PARTS = 1 << 13  # of all cells: more cells are small enough
+_CHECKED_PARTS = 1 << 15  # of all cells: more would take too long
 _COARSE_CELLS = 3e-3  # total variation between the two, above which there is a warning
 _FAR = 1e150  # stands for infinity, in maps that square
 
@@ -398,13 +398,13 @@ class CellPartition:
         pending = np.arange(len(numbers))
         for _ in range(1000):
             with np.errstate(invalid="ignore", over="ignore"):
-                density = np.exp(self.family.log_reference(chart.points_at_coordinates(t[pending])))
+                density = np.exp(self.family.log_reference(self.family.points_inside_at_coordinates(t[pending])))
                 element = np.nan_to_num(density * chart.jacobian(t[pending]), nan=0.0)
             pending = pending[rng.random(len(pending)) * ceilings[pending] > element]
             if not len(pending):
                 break
             t[pending] = low[pending] + width[pending] * rng.random((len(pending), dim))
-        return chart.points_at_coordinates(t)
+        return self.family.points_inside_at_coordinates(t)
 
     def cell_pieces_between_edges(self, edges: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
         """The cells of a line cut at edges: the cell of each piece, its interval between the edges, and its share of the cell."""
@@ -468,7 +468,7 @@ def _warn_of_unresolved_cell_masses(family: ContinuousFamily, panels: Panels, ma
     if error > _COARSE_CELLS:
         warn_caller(
             f"the reference of {family!r} varies within cells: the masses of the {len(panels)} cells are off by {error:.1g} in total "
-            "variation. So are the risks and divergences that are stated, but not the guarantee; take more cells",
+            "variation. So are the risks and divergences that are stated, but not the guarantee; take many more cells, or Points",
             UnresolvedWarning,
         )
 
@@ -499,7 +499,7 @@ def _density_ceilings_in_cells(family: ContinuousFamily, panels: Panels) -> Floa
     dim = panels.dim
     corners = np.stack(np.meshgrid(*[(1e-9, 1.0 - 1e-9)] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
     t = panels.lower[:, None, :] + (panels.upper - panels.lower)[:, None, :] * corners
-    x = family.chart.points_at_coordinates(t)
+    x = family.points_inside_at_coordinates(t)
     with np.errstate(invalid="ignore", over="ignore"):  # a rational map has infinite slope at infinity
         density = np.exp(family.log_reference(x.reshape(-1, dim))).reshape(t.shape[:2])
         at_corners = np.nan_to_num(density * family.chart.jacobian(t), nan=0.0)

@@ -484,13 +484,14 @@ class Rounds:
                     + _next_round_advice(agreement, digests)
                 )
 
-    def number_of_other_agreements(self, agreement: Agreement) -> int:
-        """How many other agreements were released under this secret."""
+    @property
+    def number_of_questions(self) -> int:
+        """How many agreements were released under this secret, each column of values counted by itself."""
         if self._book is None:
             lines = _NOTES_IN_MEMORY.get(self._secret_digest, [])
         else:
             lines = self._book.read_lines()[1:] if os.path.lexists(self._book.path) else []
-        return len({line[1] for line in lines if line[0] == _ROUND} - {agreement.id})
+        return len({repr(line[1:3]) for line in lines if line[0] == _ROUND})
 
     def note_ledger_of_secret(self, ledger: str) -> None:
         """Note that this secret serves the population's ledger with that id.

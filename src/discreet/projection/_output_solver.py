@@ -77,6 +77,7 @@ _SHARED_ROUNDS = 12
 _UNSOLVED = 1e-10  # by which an output distribution may miss a mass of one
 _LARGEST_LOG = 690.0
 _SMALLEST = 1e-300
+_MOST_ROUGH_NODES = 1 << 16  # of a list; beyond, panels that are rough at a kink stay as they are
 _ROUGH_ROUNDS = 5  # of splitting panels that are rough where a kink is
 _ROUGH = 0.1  # the size of a logarithm's last Legendre coefficients on a panel from which on they do not describe it
 
@@ -353,7 +354,7 @@ class ManyClientsSolver:
         if self.problem.family.dim == 1:
             for _ in range(_ROUGH_ROUNDS):
                 rough = self._rough_panels_with_kinks(law, nodes) & nodes.panels.wide_enough_to_split
-                if not rough.any() or nodes.weights.size > MOST_SHARED_NODES[1]:
+                if not rough.any() or nodes.weights.size > _MOST_ROUGH_NODES:
                     break
                 nodes, log_ratio = self._split_panels(clients, nodes, log_ratio, rough, _SPLIT[1])
                 law = self.problem.solve_output_law_on_nodes(
@@ -370,9 +371,8 @@ class ManyClientsSolver:
         dim = self.problem.family.dim
         nodes = self._nodes_refined_at_narrow_places(clients)
         log_ratio = log_ratios_at_nodes(clients, nodes)
-        shift = largest_log_ratios(log_ratio)
         for _ in range(_SHARED_ROUNDS):
-            errors = self._client_mass_errors(nodes, log_ratio, shift)
+            errors = self._client_mass_errors(nodes, log_ratio, largest_log_ratios(log_ratio))
             coarse = errors.max(axis=0) > SHARED_TOLERANCE[dim] / len(nodes.panels)
             coarse &= nodes.panels.wide_enough_to_split
             if not coarse.any() or nodes.weights.size > MOST_SHARED_NODES[dim]:

@@ -214,6 +214,7 @@ class ClientParts:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
+        self._waiting.clear()
         if self._scratch is not None:
             self._scratch.close()
             self._scratch = None

@@ -101,6 +101,7 @@ _NARROW = (T.ByteType, T.ShortType, T.IntegerType)
 _READ_ALIKE = (pl.Int64(), pl.Float32(), pl.Float64(), pl.Boolean(), pl.String())  # by Spark and by polars
 _NARROW_INTEGERS = (pl.Int8(), pl.Int16(), pl.Int32(), pl.UInt8(), pl.UInt16(), pl.UInt32())
 _PART_BYTES = 1 << 27  # of files that a task reads
+_MOST_CHUNKS = 10_000  # of a file whose footer every task reads
 _BATCH_ROWS, _BATCH_BYTES = "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.execution.arrow.maxBytesPerBatch"
 _PARTITIONS_BY_SIZE = ("spark.sql.adaptive.enabled", "spark.sql.adaptive.coalescePartitions.enabled")
 
@@ -350,9 +351,11 @@ def _number_parts_of_files(frame: DataFrame, files: ParquetSource, job: Job) -> 
 
 
 def _are_read_alike(files: ParquetSource, frame: DataFrame, columns: Sequence[str]) -> bool:
-    """Whether Spark and polars read the same values from these columns: integers, floats, truth values and texts."""
+    """Whether tasks can read these columns as Spark does: integers, floats, truth values and texts, in files without a huge footer."""
     schema = _polars_schema_of_spark_frame(frame)
-    return not files.columns.keys and all(
+    if files.columns.keys or files.most_column_chunks_of_a_file > _MOST_CHUNKS:
+        return False
+    return all(
         name in files.schema
         and schema.get(name) in _READ_ALIKE
         and (

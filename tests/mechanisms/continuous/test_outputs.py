@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -384,6 +385,7 @@ def test_the_worst_kernel_of_a_mixing_sampler_costs_its_risk(family: Any) -> Non
     assert float(sampler.output(kernel).divergence("tv")) == pytest.approx(float(risk), abs=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
 def test_lists_resolve_kinks_of_densities_that_touch_zero() -> None:
     """Panels on which log p is far from a polynomial stayed whole: .004 of total variation were missing. The truth: 8,000,000 points."""
     steep = dc.DensityBand(lambda x: np.exp(-40.0 * x), (0.0, 1.0), lower=0.0, upper=1e7)
@@ -391,3 +393,19 @@ def test_lists_resolve_kinks_of_densities_that_touch_zero() -> None:
     batch = sampler.output([lambda x: np.sin(60.0 * (x - 0.21448891564737105)) ** 2 * np.exp(-40.0 * x)])
     assert np.ravel(batch.divergence("tv"))[0] == pytest.approx(0.431773, abs=2e-6)
     assert np.ravel(batch.divergence("hellinger"))[0] == pytest.approx(0.32614, abs=1e-3)
+    steps = [partial(_step_of_steep_density, start) for start in np.linspace(0.01, 0.8, 30)]
+    crowd = sampler.output([lambda x: np.sin(60.0 * (x - 0.21448891564737105)) ** 2 * np.exp(-40.0 * x), *steps])
+    assert np.ravel(crowd.divergence("tv"))[0] == pytest.approx(0.431773, abs=2e-5)
+
+
+def _step_of_steep_density(start: float, x: Any) -> Any:
+    return np.where((x > start) & (x < start + 0.177), np.exp(-40.0 * x), 0.0)
+
+
+@pytest.mark.parametrize("shapes", [(0.5, 0.5), (0.3, 0.3)])
+@pytest.mark.filterwarnings("ignore::discreet.errors.UnresolvedWarning")
+def test_a_reference_that_is_infinite_at_its_ends_is_released_around(shapes: tuple[float, float]) -> None:
+    sampler: Any = dc.OptimalSampler(dc.Near(stats.beta(*shapes), factor=3.0), epsilon=1.0)
+    points = [float(sampler.release(stats.beta(*shapes))) for _ in range(50)]
+    assert min(points) >= 0.0
+    assert max(points) <= 1.0

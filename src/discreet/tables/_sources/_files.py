@@ -234,6 +234,8 @@ class ParquetFile:
             self.columns = list(_iterate_column_names_of_schema(footer[2]))
             groups = footer.get(4, [])
             self.rows_of_groups = [group.get(3, 0) for group in groups]
+            if row_groups is not None and row_groups.stop > len(groups):
+                raise DiscreetError(f"{name} has changed while it was read; run the same again")
             self._groups = groups if row_groups is None else groups[row_groups.start : row_groups.stop]
             self.rows = max(0, footer.get(3, 0) if row_groups is None else self.span_of_rows[1])
             self.metadata = {pair[1]: pair.get(2, b"") for pair in footer.get(5, [])}

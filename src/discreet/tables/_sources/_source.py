@@ -412,6 +412,11 @@ class ParquetSource(FilesSource):
         spans = {file.path: file.span_of_rows for file in self._files}
         return pl.concat([pl.scan_parquet([path], glob=False).slice(*spans[path]) for path in paths])
 
+    @property
+    def most_column_chunks_of_a_file(self) -> int:
+        """The largest number of column chunks that the footer of a file lists."""
+        return max((len(file.rows_of_groups) * len(file.columns) for file in self._files), default=0)
+
     def row_groups_by_part(self, parts: int) -> list[list[tuple[str, range]]]:
         """At most so many parts of the files with about as many rows each: paths, and the row groups of each."""
         rows_of_part, rows_before = -(-max(1, sum(file.rows for file in self._files)) // parts), 0
