@@ -444,3 +444,22 @@ def test_a_replaced_release_stays_spent(folder: Path, run: Run) -> None:
     command = (*BASE, "--domain", "animals.txt", "-o", "out.parquet", "--force")
     assert "stays spent" not in run(*command).stderr
     assert "replaced the earlier out.parquet; if it was a release, what it spent stays spent" in run(*command).stderr
+
+
+def test_a_table_without_rows_is_told(folder: Path, run: Run) -> None:
+    Path("header.csv").write_text("who,what\n")
+    command = (
+        "sample",
+        "header.csv",
+        "--client",
+        "who",
+        "--value",
+        "what",
+        "--epsilon",
+        "1",
+        "--domain",
+        "animals.txt",
+    )
+    done = run(*command, "-o", "empty.parquet")
+    assert done.exit_code == 0
+    assert "the table has no rows" in done.stderr

@@ -355,6 +355,8 @@ def _release_summary_lines(summary: Summary, request: Request, output: str, ledg
         f"read {pluralise(summary.rows, 'row')} of {pluralise(summary.clients - summary.without_records, 'client')} "
         f"in {summary.seconds:.1f} s"
     )
+    if not summary.rows:
+        yield f"the table has no rows, so there is no {noun} of a client with records; check that it is the right one"
     if summary.nameless:
         yield f"{pluralise(summary.nameless, 'row')} without a client left out"
     if summary.nulls:
