@@ -104,7 +104,7 @@ class OutsideBoxWarning(UserWarning):
 
 
 class UnresolvedWarning(UserWarning):
-    """Nodes missed some of a client's mass: reports about its output may be off, in total variation by as much. Its privacy holds."""
+    """Nodes missed some of the mass of a client or of the reference: what is stated about outputs may be off by as much. Privacy holds."""
 
 
 class LargeEpsilonWarning(UserWarning):

@@ -389,3 +389,19 @@ def test_parts_of_parquet_files_hold_every_row_once(tmp_path: Path, parts: int, 
     assert sorted(read) == sorted(
         [f"1 {n}" for n in range(1000)] + [f"2 {n}" for n in range(7)] + [f"3 {n}" for n in range(500)]
     )
+
+
+def test_a_file_that_changes_after_its_row_groups_were_chosen_is_refused(tmp_path: Path) -> None:
+    """Rows that came later were never read, and missing row groups were left out in silence."""
+    path = tmp_path / "in.parquet"
+    for rows_before, rows_after in ((100, 90), (100, 110), (100, 5)):
+        pq.write_table(pa.table({"row": range(rows_before)}), path, row_group_size=10)
+        (part,) = ParquetSource("input", [str(path)]).row_groups_by_part(1)
+        pq.write_table(pa.table({"row": range(rows_after)}), path, row_group_size=10)
+        with pytest.raises(DiscreetError, match="has changed while it was read; run the same again"):
+            ParquetSource("input", *zip(*part, strict=True))
+    pq.write_table(pa.table({"row": range(100)}), path, row_group_size=50)
+    (part,) = ParquetSource("input", [str(path)]).row_groups_by_part(1)
+    pq.write_table(pa.table({"row": range(100)}), path, row_group_size=100)
+    with pytest.raises(DiscreetError, match="has changed while it was read"):
+        ParquetSource("input", *zip(*part, strict=True))

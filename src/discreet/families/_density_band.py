@@ -45,8 +45,7 @@ Floats = NDArray[np.float64]
 _LEAST_MASS = 1e-250  # smaller numbers lose their digits
 _PANELS = {1: 32, 2: 12, 3: 6}  # along each axis to start with
 _MOST_NODES = 1 << 17  # for the narrow places that the density reports
-_SEEN = 1e-4  # share of the mass that the integral may miss without a warning
-_MISSED = 1e-4  # share of a known mass that the integral may miss
+_MISSED = 1e-4  # share of a known mass that the integral may miss; with its own error, it may miss more under a warning
 _INTEGRABLE = 1e-2  # relative error of the integral above which h counts as not integrable
 _CELLS_TO_DRAW_FROM = {1: 4096, 2: 4096, 3: 8192}
 _FACTOR = Range(1.0, math.inf, low_open=True, high_open=True)
@@ -217,7 +216,7 @@ class DensityBand(ContinuousFamily):
                 f"density has a mass of {stated_mass:.6g} in box = {self.box}, of which its integral sees {mass:.6g}: it is too narrow in "
                 "places, or its tails are too heavy; take a smoother density or a smaller box"
             )
-        if stated_mass is not None and abs(mass - stated_mass) > _SEEN * stated_mass:
+        if stated_mass is not None and abs(mass - stated_mass) > _MISSED * stated_mass:
             warn_caller(
                 f"density has a mass of {stated_mass:.6g} in box = {self.box}, of which its integral sees {mass:.6g}: bounds, risks and "
                 "outputs are off by as much; take a smoother density or a smaller box",

@@ -31,7 +31,7 @@ from discreet.tables._parts import (
 )
 from discreet.tables._reading import CodedRows, RecordReader
 from discreet.tables._request import Job
-from discreet.tables._sources import ParquetSource, check_batch, distinct_values
+from discreet.tables._sources import ParquetSource, RowGroups, check_batch, distinct_values
 
 Batches = Iterator[pa.RecordBatch]
 ReadRecords = Callable[[RecordReader, Job, Batches], Iterator[CodedRows]]
@@ -121,7 +121,7 @@ def join_small_batches(batches: Batches, rows: int) -> Iterator[pa.Table]:
 
 
 def make_file_reader(
-    source: str, kinds: Mapping[str, Any], parts: Sequence[Sequence[tuple[str, range]]]
+    source: str, kinds: Mapping[str, Any], parts: Sequence[Sequence[tuple[str, RowGroups]]]
 ) -> ReadRecords:
     """A function that gives the checked records of the parts whose numbers a task gets.
 

@@ -196,7 +196,7 @@ def sample_files(
     # our own session encrypts its disk files, under a key that ends with it
     session = SparkSession.builder.appName("discreet").config("spark.io.encryption.enabled", "true").getOrCreate()
     try:
-        frame, keys, files = _read_parquet_frame_and_partition_keys(session, path, request.columns.all_column_names)
+        frame, keys, files = _read_parquet_frame_keys_and_files(session, path, request.columns.all_column_names)
         job = _make_spark_job(request, frame, path, keys)
         if agreement_file is not None:
             job.agreement.check_file(agreement_file)
@@ -251,10 +251,11 @@ def _release_spark_frame(
     if clients is not None:
         _refuse_list_of_composite_clients(job)
     seed = np.uint64(secrets.randbits(64))  # of the buckets, the same in all tasks
-    read_records: ReadRecords = read_records_of_rows
-    task_rows = _select_columns_of_job(frame, job)
-    if files is not None:
-        task_rows, read_records = _number_parts_of_files(frame, files, job)
+    task_rows, read_records = (
+        (_select_columns_of_job(frame, job), read_records_of_rows)
+        if files is None
+        else _number_parts_of_files(frame, files, job)
+    )
     bucket_rows = task_rows.mapInArrow(
         make_record_combiner(job, seed, tallies, read_records), _spark_schema_of_buckets(job)
     )
@@ -365,7 +366,7 @@ def _are_read_alike(files: ParquetSource, frame: DataFrame, columns: Sequence[st
     )
 
 
-def _read_parquet_frame_and_partition_keys(
+def _read_parquet_frame_keys_and_files(
     session: SparkSession, path: str, columns: Sequence[str]
 ) -> tuple[DataFrame, list[str], ParquetSource | None]:
     """Parquet files, and those of the columns that are partition keys: texts, as on the local engine (Spark would read 01 as 1). The third

@@ -378,7 +378,9 @@ def print_estimate_from_stages(options: EstimateOptions, sources: Sequence[str],
     if numbered:
         for file in files:
             refuse_names_that_are_no_row_numbers(file, options.sample)
-    disjoint = False if numbered else _refuse_clients_in_two_stages(files, options.sample)
+        disjoint = False
+    else:
+        disjoint = _refuse_clients_in_two_stages(files, options.sample)
     tables = [
         _CountedTable.count_table(records, agreement, options)
         for records, agreement in zip(files, agreements, strict=True)

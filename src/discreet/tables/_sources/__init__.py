@@ -28,6 +28,7 @@ with imports_on_first_use(globals()):
         REPLACE_HINT as REPLACE_HINT,
         STANDARD as STANDARD,
         TEXTS as TEXTS,
+        RowGroups as RowGroups,
         ScratchBlock as ScratchBlock,
         ScratchFile as ScratchFile,
         choose_output_format as choose_output_format,

@@ -220,32 +220,43 @@ class ColumnChunk:
     dictionary: bool
 
 
+class RowGroups(NamedTuple):
+    """Some row groups of a Parquet file, one after the other, and the number of its rows when they were chosen."""
+
+    numbers: range
+    rows_of_file: int
+
+
 class ParquetFile:
     """A Parquet file's columns and metadata, and the unpacked size of its columns.
 
-    `row_groups`: the numbers of those that are read, one after the other; by default all.
+    `row_groups`: those that are read; by default all.
     """
 
-    def __init__(self, path: str, name: str, row_groups: range | None = None) -> None:
-        self.path, self.name, self._row_groups = path, name, row_groups
+    def __init__(self, path: str, name: str, row_groups: RowGroups | None = None) -> None:
+        self.path, self.name = path, name
         with translating_read_errors(name, "is no whole Parquet file"), open(path, "rb") as file:
             footer = self._read_footer(file)
         with self._translating_damage_errors("its footer cannot be read"):
             self.columns = list(_iterate_column_names_of_schema(footer[2]))
             groups = footer.get(4, [])
             self.rows_of_groups = [group.get(3, 0) for group in groups]
-            if row_groups is not None and row_groups.stop > len(groups):
-                raise DiscreetError(f"{name} has changed while it was read; run the same again")
-            self._groups = groups if row_groups is None else groups[row_groups.start : row_groups.stop]
-            self.rows = max(0, footer.get(3, 0) if row_groups is None else self.span_of_rows[1])
+            self.rows_of_file = max(0, footer.get(3, 0))
+            self._row_groups = range(len(groups)) if row_groups is None else row_groups.numbers
+            self._groups = groups[self._row_groups.start : self._row_groups.stop]
+            self.rows = self.rows_of_file if row_groups is None else self.span_of_rows[1]
             self.metadata = {pair[1]: pair.get(2, b"") for pair in footer.get(5, [])}
         refuse_repeated_column_names(self.columns, name)
+        if self._row_groups.stop > len(groups) or (
+            row_groups is not None and row_groups.rows_of_file != self.rows_of_file
+        ):
+            raise DiscreetError(f"{name} has changed while it was read; run the same again")
 
     @property
     def span_of_rows(self) -> tuple[int, int]:
         """The first row of the row groups that are read, and the number of their rows."""
-        span = range(len(self.rows_of_groups)) if self._row_groups is None else self._row_groups
-        return sum(self.rows_of_groups[: span.start]), sum(self.rows_of_groups[span.start : span.stop])
+        start, stop = self._row_groups.start, self._row_groups.stop
+        return sum(self.rows_of_groups[:start]), sum(self.rows_of_groups[start:stop])
 
     def iterate_column_chunk_layouts(self, columns: Sequence[str] | None) -> Iterator[list[ColumnChunk]]:
         """The chunks of these columns (all, unless named) for each row group."""
@@ -273,8 +284,7 @@ class ParquetFile:
         texts = [name for name in columns if name in coded_columns]
         with translating_read_errors(self.name, "is damaged", pa.ArrowException):
             file = pq.ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 20, read_dictionary=texts)
-            groups = None if self._row_groups is None else list(self._row_groups)
-            rows = file.iter_batches(batch_size=_ROWS, row_groups=groups, columns=list(columns))
+            rows = file.iter_batches(batch_size=_ROWS, row_groups=list(self._row_groups), columns=list(columns))
         while True:
             with translating_read_errors(self.name, "is damaged", pa.ArrowException):
                 try:

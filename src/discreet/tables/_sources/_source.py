@@ -41,6 +41,7 @@ from discreet.tables._sources._arrow import (
 )
 from discreet.tables._sources._files import (
     ParquetFile,
+    RowGroups,
     partition_keys_in_path,
 )
 
@@ -373,10 +374,10 @@ class FilesSource(_ScanningSource):
 class ParquetSource(FilesSource):
     """Parquet files, read by polars if their row groups are modest, otherwise by Arrow in slices.
 
-    `row_groups`: the numbers of those that are read of each file; by default all.
+    `row_groups`: those that are read of each file; by default all.
     """
 
-    def __init__(self, name: str, paths: Sequence[str], row_groups: Sequence[range] | None = None) -> None:
+    def __init__(self, name: str, paths: Sequence[str], row_groups: Sequence[RowGroups] | None = None) -> None:
         self._files = [
             ParquetFile(path, name if len(paths) == 1 else path, groups)
             for path, groups in zip(paths, row_groups or itertools.repeat(None), strict=False)
@@ -417,14 +418,15 @@ class ParquetSource(FilesSource):
         """The largest number of column chunks that the footer of a file lists."""
         return max((len(file.rows_of_groups) * len(file.columns) for file in self._files), default=0)
 
-    def row_groups_by_part(self, parts: int) -> list[list[tuple[str, range]]]:
+    def row_groups_by_part(self, parts: int) -> list[list[tuple[str, RowGroups]]]:
         """At most so many parts of the files with about as many rows each: paths, and the row groups of each."""
         rows_of_part, rows_before = -(-max(1, sum(file.rows for file in self._files)) // parts), 0
-        row_groups: dict[int, dict[str, range]] = {}
+        row_groups: dict[int, dict[str, RowGroups]] = {}
         for file in self._files:
             for number, rows in enumerate(file.rows_of_groups):
                 part = row_groups.setdefault(min(rows_before // rows_of_part, parts - 1), {})
-                part[file.path] = range(part.get(file.path, range(number, number)).start, number + 1)
+                first = part[file.path].numbers.start if file.path in part else number
+                part[file.path] = RowGroups(range(first, number + 1), file.rows_of_file)
                 rows_before += rows
         return [list(part.items()) for part in row_groups.values()]
 
