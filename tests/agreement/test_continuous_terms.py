@@ -128,6 +128,30 @@ def test_mixtures_on_a_box_keep_the_normaliser_that_was_agreed_on() -> None:
     earlier.check_sampler(earlier.sampler(earlier.family.family()))
 
 
+def test_cells_keep_the_masses_that_were_agreed_on() -> None:
+    """The file was made when one rule on each cell gave its mass, here .1 % off: never regenerate it."""
+    path = GOLDEN / "2" / "mixtures-coarse-cells.json"
+    earlier = dc.Agreement.read(path)
+    assert earlier.id == "5fb1b2e4ce961ff66e8455a8f203b490a14d4865e4a36cd67304ebcd21228cbb"
+    assert path.read_text(encoding="utf-8") == dc.Agreement.of(earlier.sampler()).canonical + "\n"
+    masses = [0.18217818, 0.18217818, 0.08084567, 0.08084567, 0.23697614, 0.23697614]
+    assert earlier.sampler().carrier.reference == pytest.approx(masses, abs=1e-8)
+
+    now = dc.OptimalSampler(dc.GaussianMixtures(2, radius=2.0), epsilon=1.0, discretisation=dc.Cells(4))
+    made = dc.Agreement.of(now)
+    assert made.document["family"]["atoms"] == {**earlier.document["family"]["atoms"], "masses": "refined"}
+    again = dc.Agreement.from_json(made.text)
+    assert (again.id, again.sampler(), hash(again.sampler())) == (made.id, now, hash(now))
+    for agreement, other in ((earlier, now), (made, earlier.sampler())):
+        assert agreement.sampler() != other
+        with pytest.raises(dc.DiscreetError, match="belongs to agreement"):
+            agreement.check_sampler(other)
+    wrong = made.document
+    wrong["family"] = {**wrong["family"], "atoms": {**wrong["family"]["atoms"], "masses": "one rule"}}
+    with pytest.raises(dc.DiscreetError, match=r"family\.atoms\.masses = 'one rule' is not 'refined'"):
+        dc.Agreement.from_json(json.dumps(wrong))
+
+
 def test_points_far_to_the_right_are_those_that_were_agreed_on() -> None:
     """The file was made before points beyond 32 scales were drawn from the left: never regenerate it."""
     earlier = dc.Agreement.read(GOLDEN / "2" / "laplace-far-right.json")

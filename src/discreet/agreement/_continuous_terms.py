@@ -8,7 +8,8 @@ differently. The digest of the atoms, in single precision, is therefore a term t
 draws. Privacy does not depend on this check: each client's integers stay in one box, wherever it lies.
 
 Gaussian mixtures on a box have the field `normaliser` where theirs is the proved one, and not the one that a search over centres finds. An
-agreement without the field keeps the searched one, so its samples stay the same.
+agreement without the field keeps the searched one, so its samples stay the same. In the same way the atoms have the field `masses` where the
+masses of cells are refined, and not those of one rule on each cell.
 
 `ReferenceTerms` is the public centre Q0 of a mollifier's ball, if it is not the family's own reference. A digest stands for the
 probabilities of outcomes, or for the table of a density. A file may list them beside it exactly as they were given, so that every reader
@@ -40,7 +41,9 @@ from discreet.agreement._family_terms import (
 from discreet.domain import VERSION, check_digest_format, sha256_digest
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, check_count
 from discreet.families import (
+    ONE_RULE,
     PROVED,
+    REFINED,
     SEARCHED,
     ContinuousFamily,
     DensityBand,
@@ -51,6 +54,7 @@ from discreet.families import (
 )
 from discreet.mechanisms import (
     AnyFamily,
+    CellAtoms,
     Cells,
     DensityAtoms,
     Discretisation,
@@ -65,7 +69,10 @@ MIXTURES: dict[str, type[GaussianMixtures | LaplaceMixtures]] = {
     "laplace mixtures": LaplaceMixtures,
 }
 DENSITY_BAND = "density band"
-_BY = {"cells": {"by", "count", "digest"}, "points": {"by", "count", "digest", "seed"}}
+_ATOMS = {
+    "cells": Fields.from_names("by count digest", "masses"),
+    "points": Fields.from_names("by count digest seed"),
+}
 
 Box = tuple[tuple[float | None, float | None], ...]
 Floats = NDArray[np.float64]
@@ -161,7 +168,7 @@ class ContinuousTerms(AnyFamilyTerms):
     def discretisation(self) -> Discretisation:
         """The kind of the released atoms."""
         if self.atoms["by"] == "cells":
-            return Cells(self.atoms["count"])
+            return Cells(self.atoms["count"], self.atoms.get("masses", ONE_RULE))
         return Points(self.atoms["count"], seed=self.atoms["seed"])
 
     @property
@@ -231,7 +238,9 @@ def _atoms_as_json_object(sampler: Sampler[AnyFamily]) -> dict[str, Any]:
         "count": discretisation.count,
         "digest": carrier.digest,
     }
-    return atoms if isinstance(discretisation, Cells) else {**atoms, "seed": discretisation.seed}
+    if isinstance(discretisation, Points):
+        return {**atoms, "seed": discretisation.seed}
+    return {**atoms, "masses": REFINED} if isinstance(carrier, CellAtoms) and carrier.partition.is_refined else atoms
 
 
 def read_continuous_terms(fields: dict[str, Any], version: int = VERSION) -> ContinuousTerms:
@@ -270,13 +279,21 @@ def read_continuous_terms(fields: dict[str, Any], version: int = VERSION) -> Con
 
 def _parse_released_atoms(atoms: Any) -> dict[str, Any]:
     by = atoms.get("by") if isinstance(atoms, dict) else None
-    if by not in _BY:
+    if not isinstance(by, str) or by not in _ATOMS:
         raise DiscreetError(f"family.atoms = {atoms!r} does not say by what it is released: cells or points")
-    if atoms.keys() != _BY[by]:
-        raise DiscreetError(f"family.atoms has the fields {sorted(atoms)}; released by {by} it has {sorted(_BY[by])}")
+    if not _ATOMS[by].needed <= atoms.keys() <= _ATOMS[by].needed | _ATOMS[by].optional:
+        raise DiscreetError(
+            f"family.atoms has the fields {sorted(atoms)}; released by {by} it has {sorted(_ATOMS[by].needed)}"
+        )
     count = check_count("family.atoms.count", atoms["count"], 2)
     terms = {"by": by, "count": count, "digest": check_digest_format("family.atoms.digest", atoms["digest"])}
-    return terms if by == "cells" else {**terms, "seed": check_count("family.atoms.seed", atoms["seed"], 0)}
+    if by == "points":
+        return {**terms, "seed": check_count("family.atoms.seed", atoms["seed"], 0)}
+    if "masses" not in atoms:
+        return terms
+    if atoms["masses"] != REFINED:
+        raise DiscreetError(f"family.atoms.masses = {atoms['masses']!r} is not {REFINED!r}; leave it out elsewhere")
+    return {**terms, "masses": REFINED}
 
 
 def _parse_density_box(box: Any, dim: int) -> Box | None:

@@ -69,6 +69,8 @@ with imports_on_first_use(globals()):
         MixtureFit,
     )
     from discreet.families._integration import (
+        ONE_RULE as ONE_RULE,
+        REFINED as REFINED,
         Cartesian as Cartesian,
         CellPartition as CellPartition,
         Features as Features,

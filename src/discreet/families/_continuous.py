@@ -244,15 +244,18 @@ class ContinuousFamily(BandFamily, abc.ABC):
             features, panels, self.chart, widest=0.5 * order, most=most // order**self.dim
         )
 
-    def cells(self, count: int) -> CellPartition:
-        """A partition into at least `count` cells of about equal reference mass; the same for all clients."""
-        count = check_count("cells", count, most=MOST_CELLS)
-        if count not in self._partitions_by_cell_count:
-            self._partitions_by_cell_count[count] = CellPartition.of_family(self, count)
-        return self._partitions_by_cell_count[count]
+    def cells(self, count: int, refinement: str | None = None) -> CellPartition:
+        """A partition into at least `count` cells of about equal reference mass; the same for all clients.
+
+        `refinement`: as in `Cells`.
+        """
+        key = check_count("cells", count, most=MOST_CELLS), refinement
+        if key not in self._partitions:
+            self._partitions[key] = CellPartition.of_family(self, *key)
+        return self._partitions[key]
 
     @cached_property
-    def _partitions_by_cell_count(self) -> dict[int, CellPartition]:
+    def _partitions(self) -> dict[tuple[int, str | None], CellPartition]:
         return {}
 
     given = OldName("given_densities")

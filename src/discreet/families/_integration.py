@@ -12,7 +12,9 @@ scales, a distribution quantiles, a table cells. Panels are split there until no
 reports is compared with the mass that the nodes saw. For a bare function the results from nodes may be wrong, and say so. No privacy
 guarantee depends on this.
 
-**Cells.** A `CellPartition` cuts the space of a family into boxes of coordinates of about equal reference mass, the same for all clients.
+**Cells.** A `CellPartition` cuts the space of a family into boxes of coordinates of about equal reference mass, the same for all clients. One
+rule on each cell gives these masses. Where the reference varies so much within cells that the rule is off, the masses are refined: cells are
+split until an estimate of the error is small. Samples under a secret depend on the masses, so agreements say which ones they use.
 
 **Masses between consecutive edges of a line**, as enclosing intervals. A lower bound proved for clients on cells holds for the clients
 themselves only if their masses on the cells are right. So a density with a distribution function in closed form gives two numbers for each
@@ -29,7 +31,7 @@ any rounding of the edge. Each value is assumed right up to the relative error s
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -37,7 +39,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base.quadrature import ORDER, Panels, subdivide_breaks
+from discreet._base.quadrature import ORDER, Panels, refine_and_integrate_by_panel, subdivide_breaks
 from discreet._base.showing import with_short_repr
 from discreet.errors import UnresolvedWarning, warn_caller
 
@@ -54,7 +56,10 @@ _CELLS_IN_A_ROUND = 1 << 22
 _MOST_NODES = 1 << 20
 _CHECKED_WAYS = {1: 8, 2: 3, 3: 2}  # parts of a cell along each axis, by dimension, in which its mass is computed again
 _CHECKED_PARTS = 1 << 15  # of all cells: more would take too long
-_COARSE_CELLS = 3e-3  # total variation between the two, above which there is a warning
+_LARGEST_ONE_RULE_ERROR = 1e-3  # total variation between the two, above which masses are refined
+_COARSE_CELLS = 3e-3  # and above which there is a warning
+_REFINED_CELLS = 1e-6  # relative error of their sum then
+REFINED, ONE_RULE = "refined", "one rule"  # masses of cells
 _FAR = 1e150  # stands for infinity, in maps that square
 
 
@@ -361,27 +366,31 @@ class CellPartition:
     depends on neither: the point depends on the client through the cell alone.
     """
 
+    KINDS_OF_MASSES: ClassVar[tuple[str, ...]] = (REFINED, ONE_RULE)
+
     family: ContinuousFamily
     panels: Panels
     masses: Floats
     ceilings: Floats
+    is_refined: bool
 
     @classmethod
-    def of_family(cls, family: ContinuousFamily, count: int) -> CellPartition:
-        """Cells halved along their longest side until none exceeds mass 1/count; cells of mass 0 stay only if the family serves everybody."""
-        panels = Panels.from_edges(family.chart.breaks)
-        masses = _reference_masses_of_panels(family, panels)
-        while True:
-            heavy = masses > masses.sum() / count * (1.0 + 1e-9)
-            if not heavy.any() or len(panels) > 64 * count:
-                break
-            halves = panels[heavy].halve_each_panel_along_its_axis(_longest_axis_of_cells(family, panels[heavy]))
-            panels = panels[~heavy].concat(halves)
-            masses = np.concatenate([masses[~heavy], _reference_masses_of_panels(family, halves)])
-        is_kept = masses > (0.0 if family.any_client else 1e-15 * masses.max())
-        panels, masses = panels[is_kept], masses[is_kept]
-        _warn_of_unresolved_cell_masses(family, panels, masses)
-        return cls(family, panels, masses / masses.sum(), _density_ceilings_in_cells(family, panels))
+    def of_family(cls, family: ContinuousFamily, count: int, refinement: str | None) -> CellPartition:
+        """At least `count` cells, with refined masses if so agreed, or if it is left open and one rule on each cell is not accurate."""
+        panels, masses = _cells_of_at_most_equal_mass(family, count, _reference_masses_of_panels)
+        unresolved = _total_variation_to_finer_masses(family, panels, masses) if refinement != REFINED else 0.0
+        if refinement == REFINED or (refinement is None and unresolved > _LARGEST_ONE_RULE_ERROR):
+            panels, masses = _cells_of_at_most_equal_mass(family, count, _refined_reference_masses_of_panels)
+            refinement, unresolved = REFINED, _total_variation_to_finer_masses(family, panels, masses)
+        if unresolved > _COARSE_CELLS:
+            warn_caller(
+                f"the reference of {family!r} varies within cells: the masses of the {len(panels)} cells are off by {unresolved:.1g} in "
+                "total variation. So are the risks and divergences that are stated, but not the guarantee; take many more cells, or Points",
+                UnresolvedWarning,
+            )
+        return cls(
+            family, panels, masses / masses.sum(), _density_ceilings_in_cells(family, panels), refinement == REFINED
+        )
 
     def __len__(self) -> int:
         return len(self.panels)
@@ -448,29 +457,63 @@ class CellPartition:
         return cells
 
 
+def _cells_of_at_most_equal_mass(
+    family: ContinuousFamily, count: int, masses_of_panels: Callable[[ContinuousFamily, Panels], Floats]
+) -> tuple[Panels, Floats]:
+    """Cells halved along their longest side until none exceeds mass 1/count, with their masses.
+
+    Cells of mass 0 stay only if the family serves everybody.
+    """
+    panels = Panels.from_edges(family.chart.breaks)
+    masses = masses_of_panels(family, panels)
+    while True:
+        heavy = masses > masses.sum() / count * (1.0 + 1e-9)
+        if not heavy.any() or len(panels) > 64 * count:
+            break
+        halves = panels[heavy].halve_each_panel_along_its_axis(_longest_axis_of_cells(family, panels[heavy]))
+        panels = panels[~heavy].concat(halves)
+        masses = np.concatenate([masses[~heavy], masses_of_panels(family, halves)])
+    is_kept = masses > (0.0 if family.any_client else 1e-15 * masses.max())
+    return panels[is_kept], masses[is_kept]
+
+
 def _reference_masses_of_panels(family: ContinuousFamily, panels: Panels) -> Floats:
     """(n,) reference masses of panels, with nodes where the reference reports narrow features."""
     fine, owner = family.refine_panels(panels, family.given_densities, _MOST_NODES)
     masses = family.nodes_of_panels(fine, ORDER[family.dim]).masses.sum(axis=1)
-    return np.asarray(np.bincount(owner, masses, minlength=len(panels)), dtype=np.float64)
+    return sum_by_cell(masses, owner, len(panels))
 
 
-def _warn_of_unresolved_cell_masses(family: ContinuousFamily, panels: Panels, masses: Floats) -> None:
-    """Warn where the reference varies so much within cells that their masses, and so the released law, are off."""
+def _refined_reference_masses_of_panels(family: ContinuousFamily, panels: Panels) -> Floats:
+    """The same of panels that are split until an estimate of the error is small."""
+
+    def density_in_coordinates(t: Floats) -> Floats:
+        density = np.exp(family.log_reference(family.points_inside_at_coordinates(t).reshape(-1, family.dim)))
+        return np.nan_to_num(density.reshape(t.shape[:-1]) * family.chart.jacobian(t), nan=0.0)
+
+    parts, cells = _parts_of_cells(family, panels)
+    _, owner, masses, _ = refine_and_integrate_by_panel(
+        parts, density_in_coordinates, _REFINED_CELLS, 0.0, ends=family.dim == 1
+    )
+    return sum_by_cell(masses, cells[owner], len(panels))
+
+
+def _total_variation_to_finer_masses(family: ContinuousFamily, panels: Panels, masses: Floats) -> float:
+    """How far the masses are from those of the parts of cells; 0 where there are too many parts to look at."""
+    if len(panels) * _CHECKED_WAYS[family.dim] ** family.dim > _CHECKED_PARTS:
+        return 0.0
+    parts, cells = _parts_of_cells(family, panels)
+    finer_masses = sum_by_cell(_reference_masses_of_panels(family, parts), cells, len(panels))
+    return 0.5 * float(np.abs(masses / masses.sum() - finer_masses / finer_masses.sum()).sum())
+
+
+def _parts_of_cells(family: ContinuousFamily, panels: Panels) -> tuple[Panels, NDArray[np.intp]]:
+    """Cells cut along every axis, on a line at the ends of the family's own panels too, which resolve the reference; and their cells."""
     ways = _CHECKED_WAYS[family.dim]
-    if len(panels) * ways**family.dim > _CHECKED_PARTS:
-        return
-    parts, cells = panels.split_every_panel(ways), np.repeat(np.arange(len(panels)), ways**family.dim)
-    if family.dim == 1:  # the family's own panels resolve the reference
-        parts, cells = _cut_cells_at_panels(panels, parts.concat(family.panels))
-    finer_masses = np.bincount(cells, _reference_masses_of_panels(family, parts), minlength=len(panels))
-    error = 0.5 * float(np.abs(masses / masses.sum() - finer_masses / finer_masses.sum()).sum())
-    if error > _COARSE_CELLS:
-        warn_caller(
-            f"the reference of {family!r} varies within cells: the masses of the {len(panels)} cells are off by {error:.1g} in total "
-            "variation. So are the risks and divergences that are stated, but not the guarantee; take many more cells, or Points",
-            UnresolvedWarning,
-        )
+    parts = panels.split_every_panel(ways)
+    if family.dim == 1:
+        return _cut_cells_at_panels(panels, parts.concat(family.panels))
+    return parts, np.repeat(np.arange(len(panels)), ways**family.dim)
 
 
 def _cut_cells_at_panels(cells: Panels, panels: Panels) -> tuple[Panels, NDArray[np.intp]]:

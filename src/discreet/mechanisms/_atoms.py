@@ -22,7 +22,7 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Iterator, Sized
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, final
 
@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from discreet._base import placeholders_until_used
 from discreet.domain import sha256_digest
-from discreet.errors import DiscreetError, check_count
+from discreet.errors import DiscreetError, check_choice, check_count
 from discreet.families import (
     FiniteFamily,
     Outsiders,
@@ -186,6 +186,10 @@ class Atoms(abc.ABC, Generic[Clients]):
         """The part of epsilon that is left for the box."""
         return epsilon
 
+    def has_masses_of(self, other: Atoms[Clients]) -> bool:
+        """Whether other atoms, of an equal family and an equal discretisation, have the same masses."""
+        return True
+
     def refuse_unshared_atoms(self) -> None:
         """Reject a method that needs atoms known to both client and curator."""
 
@@ -327,16 +331,21 @@ class Cells(Discretisation):
 
     Args:
         count: how many cells at least; 1,024, 8,192 or 16,384 by default in one, two or three dimensions.
+        masses: leave it out. Then the masses of the cells are refined if one rule on each cell does not resolve the reference. "one rule" is
+            for agreements that were made before they were refined, "refined" for those that were made since.
 
     Raises:
-        DiscreetError: for a count below 2.
+        DiscreetError: for a count below 2, or other masses.
     """
 
     count: int | None = None
+    masses: str | None = field(default=None, compare=False)  # the families of equal samplers decide
 
     def __post_init__(self) -> None:
         if self.count is not None:
             check_count("count", self.count, 2)
+        if self.masses is not None:
+            check_choice("masses", self.masses, CellPartition.KINDS_OF_MASSES)
 
     def atoms_of_family(self, family: ContinuousFamily, members: ContinuousFamily | None) -> CellAtoms:
         return CellAtoms(family, self, whose=members)
@@ -358,13 +367,18 @@ class CellAtoms(DensityAtoms):
                 "exponentially; use Points"
             )
         assert self.discretisation.count is not None
-        return self.family.cells(self.discretisation.count)
+        return self.family.cells(self.discretisation.count, self.discretisation.masses)
 
     @cached_property
     def digest(self) -> str:
         """The digest of the cells' edges in the family's coordinates."""
         panels = self.partition.panels
         return sha256_digest(np.stack([panels.lower, panels.upper]).astype("<f4").tobytes())
+
+    def has_masses_of(self, other: Atoms[Densities]) -> bool:
+        assert isinstance(other, CellAtoms)
+        is_agreed_alike = self.discretisation.masses == other.discretisation.masses
+        return is_agreed_alike or self.partition.is_refined == other.partition.is_refined
 
     @property
     def size(self) -> int:
@@ -511,11 +525,10 @@ def discretisation_with_defaults(
     family: FiniteFamily | ContinuousFamily, discretisation: Discretisation | None
 ) -> Discretisation | None:
     """The discretisation with its numbers filled in: the default for None, and the default count for cells without one."""
-    has_default_count = isinstance(discretisation, Cells) and discretisation.count is None
-    if discretisation is None or (
-        has_default_count and isinstance(family, ContinuousFamily) and family.dim in DEFAULT_CELLS
-    ):
+    if discretisation is None:
         return default_discretisation(family)
+    if isinstance(discretisation, Cells) and discretisation.count is None and isinstance(family, ContinuousFamily):
+        return replace(discretisation, count=DEFAULT_CELLS.get(family.dim))
     return discretisation
 
 
