@@ -664,3 +664,18 @@ def test_what_is_said_to_be_at_most_is_no_less_than_the_worst_case_of_either_mec
         <= float(re.findall(r"shift a share by ([0-9.]+) %", _influence_of_liars_text(found))[0])
         <= 101 * shift
     )
+
+
+def test_files_that_are_no_samples_are_told_what_they_are(
+    refusal: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    agreement = dc.Agreement.of(dc.OptimalSampler(dc.Simplex(["a", "b"]), epsilon=1.0))
+    Path("agreed.json").write_text(agreement.text)
+    assert "agreed.json is an agreement; name the file of samples" in refusal("estimate", "agreed.json")
+    Path("records.csv").write_text("client,value\n1,a\n")
+    assert "its columns are client, value. Records are released with `discreet sample`" in refusal(
+        "estimate", "records.csv"
+    )
+    Path("samples.csv").write_text("client,sample\n1,a\n")
+    assert "samples.csv does not carry the agreement" in refusal("estimate", "samples.csv")

@@ -392,7 +392,7 @@ def test_a_dry_run_lists_what_is_outside_and_releases_nothing(folder: Path, run:
 def test_messages_are_about_options_and_what_is_there(folder: Path, refusal: Callable[..., str], run: Run) -> None:
     terms = ("--client", "who", "--value", "what", "--epsilon", "1", "--domain-size", "3", "-o", "out.csv")
     Path("one.csv").write_text("who,what\na,7\n")
-    assert "say other= (--other) which one" in refusal("sample", "one.csv", *terms, "--nulls", "other")
+    assert "say --other which one" in refusal("sample", "one.csv", *terms, "--nulls", "other")
     told = run("sample", "one.csv", *terms, "--other", "2").stderr
     for said in (
         "1 sample to out.csv", "read 1 row of 1 client in", "1 value outside the domain taken as 2",

@@ -113,7 +113,7 @@ def test_whoever_contradicts_it_is_refused_with_both_named(
 
 
 def test_what_no_engine_can_carry_out_is_refused(folder: Path, run: Run, refusal: Callable[..., str]) -> None:
-    assert "give the labels too: domain= (--domain)" in refusal(*BASE, "--agreement", "digest.json")
+    assert "give the labels too: --domain" in refusal(*BASE, "--agreement", "digest.json")
     assert "nowhere.json" in refusal(*BASE, "--agreement", "nowhere.json")
     Path("broken.json").write_text("{}")
     assert "no field" in refusal(*BASE, "--agreement", "broken.json")

@@ -29,6 +29,7 @@ from discreet.errors import (
 
 USER_ERROR = 2
 _LONGEST = 60  # characters of a value in a message
+_ARGUMENT_BESIDE_OPTION = re.compile(r"\b[a-z_]+=(?:'[^']*'|[^\s()']*) \((--[^()]*)\)")
 COMMANDS = {  # in the order of the work: the module of a command, its function there, and its summary
     "demo": ("demo", "show_demo_on_flights", "A tour on bundled real data, with pictures."),
     "plan": ("plan", "plan_collection", "Choose epsilon and mechanism before anything is collected."),
@@ -113,7 +114,7 @@ def _make_one_line_warning_printer(fallback: Callable[..., None]) -> Callable[..
 
     def show_warning(message: Warning | str, category: type[Warning], *where: Any) -> None:
         if issubclass(category, (OutsideFamilyWarning, ClientNameWarning, WideBracketWarning)):
-            typer.echo(f"discreet: {spell_out_invisible(' '.join(str(message).split()))}", err=True)
+            print_message(f"discreet: {message}")
         else:
             fallback(message, category, *where)
 
@@ -121,8 +122,14 @@ def _make_one_line_warning_printer(fallback: Callable[..., None]) -> Callable[..
 
 
 def _print_error_and_exit(message: str) -> NoReturn:
-    typer.echo(f"discreet: {spell_out_invisible(' '.join(message.split()))}", err=True)
+    print_message(f"discreet: {message}")
     sys.exit(USER_ERROR)
+
+
+def print_message(message: str) -> None:
+    """Print one line on stderr. An argument of Python beside its option, as `replace=True (--force)`, becomes the option."""
+    line = _ARGUMENT_BESIDE_OPTION.sub(r"\1", " ".join(message.split()))
+    typer.echo(spell_out_invisible(line), err=True)
 
 
 app = typer.Typer(

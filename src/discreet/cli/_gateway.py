@@ -16,6 +16,7 @@ import typer
 from discreet._base.files import error_reason, read_lines, refuse_file_open_to_others
 from discreet._base.showing import pluralise
 from discreet.agreement import Agreement
+from discreet.cli._app import print_message
 from discreet.cli._options import (
     AgreedDomainFile,
     AllowLarge,
@@ -89,12 +90,8 @@ def open_or_create_population_ledger(
     empty_folder = folder.exists()
     new_ledger = PopulationLedger.create(folder, budget=budget, secret=secret)
     if not quiet:
-        _print_on_stderr(new_ledger_message(new_ledger, empty_folder=empty_folder))
+        print_message(new_ledger_message(new_ledger, empty_folder=empty_folder))
     return new_ledger
-
-
-def _print_on_stderr(sentence: str) -> None:
-    typer.echo(spell_out_invisible(sentence), err=True)
 
 
 def _show_population_ledger(folder: Path, *, json: bool) -> None:
@@ -319,11 +316,11 @@ def send_samples_of_table(
                 plain_http=plain_http,
                 tls=tls,
                 progress=progress,
-                notify=None if quiet else _print_on_stderr,
+                notify=None if quiet else print_message,
             )
     except KeyboardInterrupt as interruption:
         if interruption.args:  # with which round to go on
-            _print_on_stderr(str(interruption))
+            print_message(str(interruption))
         raise
     if json:
         print_json({**asdict(summary), "samples": summary.samples})

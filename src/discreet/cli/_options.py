@@ -357,6 +357,15 @@ def read_agreement_of_samples(records: "Source", agreement: Path | None) -> Agre
     if agreement is not None:
         return Agreement.read(agreement)
     if records.agreement is None:
+        if {"discreet", "family", "mechanism"} <= records.schema.keys():
+            raise DiscreetError(
+                f"{records.name} is an agreement; name the file of samples, and this one as --agreement"
+            )
+        if not any(name.startswith(("sample", "report")) for name in records.schema):
+            raise DiscreetError(
+                f"{records.name} does not look like samples: its columns are {', '.join(records.schema)}. Records are released with "
+                "`discreet sample`; for samples in a column of another name give --agreement FILE"
+            )
         raise DiscreetError(
             f"{records.name} does not carry the agreement that its samples were released under; give --agreement FILE. `discreet agree` "
             "writes it again from the same domain, epsilon and mechanism: samples need not be drawn again"
