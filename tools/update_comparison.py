@@ -32,14 +32,14 @@ from discreet.research._reports._follow_up import (
     published_numbers_table,
 )
 from discreet.research._reports._population import (
+    best_sample_against_best_oracle_table,
     client_divergences_table,
     estimate_errors_table,
-    own_outcome_release_rate_table,
     population_figures,
     population_findings,
     raw_sample_bias_table,
+    recorded_own_outcome_rates_table,
     rows_by_set,
-    sample_oracle_contest_table,
 )
 from discreet.research.experiments import RecordedRun, read_records
 from discreet.research.experiments._designs import DesignedSplit, KeptAtBudget, LearnedRun, ShiftedDesign
@@ -102,12 +102,12 @@ def population_blocks(records: Path) -> dict[str, str]:
     return {
         "sets": sets_table(run.rows),
         "findings": listed(population_findings(run.rows)),
-        "contests": markdown(*sample_oracle_contest_table(run.rows)),
+        "contests": markdown(*best_sample_against_best_oracle_table(run.rows)),
         "shares": markdown(*estimate_errors_table(told)),
         "shares_squared": markdown(*estimate_errors_table(told, "mse")),
         "fidelity": markdown(*client_divergences_table(run.rows)),
         "bias": markdown(*raw_sample_bias_table(run.rows)),
-        "own": markdown(*own_outcome_release_rate_table(run.rows)),
+        "own": markdown(*recorded_own_outcome_rates_table(run.rows)),
     }
 
 

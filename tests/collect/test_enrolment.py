@@ -17,7 +17,7 @@ from starlette.types import Message
 from discreet.collect import _catalogue, open_store, service
 from discreet.collect._catalogue import gateway_id_from_authorization
 from discreet.collect._counting import token_digest
-from discreet.collect._pages import add_tokens_to_store, read_tokens, write_fresh_tokens
+from discreet.collect._pages import add_tokens_to_store, read_tokens, write_fresh_token_file
 from discreet.collect._requests import RequestProblem
 from discreet.collect._store import Store
 from discreet.errors import DiscreetError
@@ -30,11 +30,11 @@ __all__ = ["refusal", "run"]
 
 def test_tokens_are_private_and_all_different(tmp_path: Path) -> None:
     path = tmp_path / "tokens.txt"
-    write_fresh_tokens(path, 500)
+    write_fresh_token_file(path, 500)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert len(set(read_tokens(path))) == 500
     with pytest.raises(DiscreetError, match="exists already"):
-        write_fresh_tokens(path, 1)
+        write_fresh_token_file(path, 1)
     os.chmod(path, 0o644)
     with pytest.raises(DiscreetError, match="chmod 600"):
         read_tokens(path)
@@ -183,7 +183,7 @@ def test_a_token_in_both_lists_is_refused(tmp_path: Path, refusal: Callable[...,
     """Whoever was handed it as a client could stuff the ballot as a gateway."""
     agreed(tmp_path)
     tokens = str(tmp_path / "tokens.txt")
-    write_fresh_tokens(tokens, 2)
+    write_fresh_token_file(tokens, 2)
     where = [str(tmp_path / "agreement.json"), "--port", "0", "--store", str(tmp_path / "samples.db")]
     said = refusal("collect", *where, "--tokens", tokens, "--gateways", tokens)
     assert "tokens of clients and of gateways share 2 tokens" in said
@@ -225,7 +225,7 @@ def test_enrolment_is_the_store_s_and_not_a_process_s(tmp_path: Path, run: Run) 
     """A restart without the option keeps it; with several workers a token is added and revoked for all of them."""
     agreement, store = agreed(tmp_path), str(tmp_path / "samples.db")
     for name in ("tokens.txt", "more.txt"):
-        write_fresh_tokens(tmp_path / name, 2)
+        write_fresh_token_file(tmp_path / name, 2)
     first, second = read_tokens(tmp_path / "tokens.txt")
     late, _ = read_tokens(tmp_path / "more.txt")
     with running(tmp_path, "agreement.json", "--tokens", "tokens.txt") as collector:
@@ -252,7 +252,7 @@ def test_enrolment_is_the_store_s_and_not_a_process_s(tmp_path: Path, run: Run) 
 @pytest.mark.slow
 def test_an_open_collection_is_closed_while_it_is_served(tmp_path: Path, run: Run) -> None:
     agreement = agreed(tmp_path)
-    write_fresh_tokens(tmp_path / "tokens.txt", 1)
+    write_fresh_token_file(tmp_path / "tokens.txt", 1)
     (token,) = read_tokens(tmp_path / "tokens.txt")
     with running(tmp_path, "agreement.json") as collector:
         assert collector.send(one(agreement, "anybody", 0)).status == 200
@@ -269,7 +269,7 @@ def test_names_of_gateways_and_tokens_do_not_collide(tmp_path: Path, run: Run) -
     """ "x" by one gateway, "x" by another and a token "x" are three; a gateway whose token is replaced names the same clients."""
     agreement = agreed(tmp_path)
     for name, many in (("tokens.txt", 1), ("gateways.txt", 2), ("new.txt", 1)):
-        write_fresh_tokens(tmp_path / name, many)
+        write_fresh_token_file(tmp_path / name, many)
     (token,) = read_tokens(tmp_path / "tokens.txt")
     first, second = read_tokens(tmp_path / "gateways.txt")
     (renewed,) = read_tokens(tmp_path / "new.txt")
@@ -295,8 +295,8 @@ def test_the_command_says_what_is_missing(tmp_path: Path, refusal: Callable[...,
     agreement, store, path = agreed(tmp_path), str(tmp_path / "samples.db"), str(tmp_path / "tokens.txt")
     with closing(open_store(store)) as opened:
         opened.add(agreement)
-    write_fresh_tokens(path, 3)
-    write_fresh_tokens(tmp_path / "two.txt", 2)
+    write_fresh_token_file(path, 3)
+    write_fresh_token_file(tmp_path / "two.txt", 2)
     assert "say how many" in refusal("enrol")
     assert "say how many" in refusal("enrol", "3")
     assert "--store names the store" in refusal("enrol", "--add", path)

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from discreet.cli._app import app
 from discreet.collect import _pages, invitation_links, open_store, write_invitation_folder
 from discreet.collect._counting import token_digest
-from discreet.collect._pages import Questions, add_tokens_to_store, read_tokens, write_fresh_tokens
+from discreet.collect._pages import Questions, add_tokens_to_store, read_tokens, write_fresh_token_file
 from discreet.errors import DiscreetError
 from tests.collect.running import agreed, running
 from tests.javascript.browser import chromium, new_context, until, watched
@@ -31,7 +31,7 @@ TOKENS = 12
 def folder(tmp_path: Path) -> Path:
     """A store with questions and enrolled people, and their tokens."""
     agreement = agreed(tmp_path, LABELS)
-    write_fresh_tokens(tmp_path / "tokens.txt", TOKENS)
+    write_fresh_token_file(tmp_path / "tokens.txt", TOKENS)
     with closing(open_store(tmp_path / "samples.db")) as store:
         store.add(agreement)
         store.save_questions(agreement.id, Questions.from_document({"title": "Which colour?"}, agreement).text)

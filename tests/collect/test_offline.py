@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from discreet.agreement import Agreement
 from discreet.cli._app import app
-from discreet.collect._pages import TAKE_PART, write_fresh_tokens
+from discreet.collect._pages import TAKE_PART, write_fresh_token_file
 from tests.collect.running import agreed, running
 from tests.javascript.browser import chromium, new_context, until
 from tests.soaking import wide
@@ -55,7 +55,7 @@ def test_what_was_sent_without_a_network_leaves_when_the_page_is_opened_again(
     agreement = agreed(tmp_path, LABELS)
     more: tuple[str, ...] = ()
     if enrolled:
-        write_fresh_tokens(tmp_path / "tokens.txt", 1)
+        write_fresh_token_file(tmp_path / "tokens.txt", 1)
         more = ("--tokens", "tokens.txt")
     page = context.new_page()
     with running(tmp_path, "agreement.json", *more) as collector:
@@ -207,7 +207,7 @@ def test_five_people_on_one_tablet_two_questions_a_lost_network_and_a_second_sta
 def test_what_waits_with_a_token_is_said_and_shown(context: Any, tmp_path: Path) -> None:
     """With tokens, "nothing else of you" would not be true: the request holds the person's."""
     agreed(tmp_path, LABELS)
-    write_fresh_tokens(tmp_path / "tokens.txt", 1)
+    write_fresh_token_file(tmp_path / "tokens.txt", 1)
     token = (tmp_path / "tokens.txt").read_text().strip()
     page = context.new_page()
     with running(tmp_path, "agreement.json", "--tokens", "tokens.txt") as collector:

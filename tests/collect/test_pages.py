@@ -15,7 +15,7 @@ import pytest
 
 import discreet as dc
 from discreet.client._protocol import client_name_in_collection, sample_idempotency_key, short_key_text
-from discreet.collect._pages import LIVE, TAKE_PART, write_fresh_tokens
+from discreet.collect._pages import LIVE, TAKE_PART, write_fresh_token_file
 from tests.collect.running import Collector, agreed, one, running
 from tests.javascript.browser import (
     CLIENT,
@@ -615,7 +615,7 @@ def test_everybody_can_use_it(collection: Collection, person: Any, scheme: str, 
 @pytest.mark.slow
 def test_pages_outlive_the_service_and_a_collection_that_goes_on(browser: Any, tmp_path: Path) -> None:
     """Killed while both pages are open: they say so, try again, and go on by themselves; tokens are asked for where there is a list."""
-    write_fresh_tokens(tmp_path / "tokens.txt", 2)
+    write_fresh_token_file(tmp_path / "tokens.txt", 2)
     token, other = (tmp_path / "tokens.txt").read_text().split()
     first = agreed(tmp_path, ["yes", "no"])
     second = agreed(tmp_path, ["yes", "no"], name="second.json", purpose="the second")

@@ -15,7 +15,7 @@ from discreet.tables import sample
 from discreet.tables._columns import read_client_list_file
 from discreet.tables._sources import _files
 from discreet.tables._sources._opening import file_source
-from discreet.tables._sources._text_files import unguarded_samples_expression
+from discreet.tables._sources._text_files import samples_without_spreadsheet_guard
 from tests.soaking import examples
 from tests.tables.small_tables import SECRET, by_client, expected, rows
 
@@ -201,7 +201,7 @@ def test_a_packed_text_with_guarded_names_is_the_table_it_was(tmp_path: Path) ->
     path.write_bytes(gzip.compress(b"client,sample\n'=1,a\n"))
     source = file_source(str(path))
     (frame,) = source.read_prepared_frames(
-        lambda rows: rows.select(unguarded_samples_expression(source, "client")), ["client"]
+        lambda rows: rows.select(samples_without_spreadsheet_guard(source, "client")), ["client"]
     )
     assert frame["client"].to_list() == ["=1"]
 

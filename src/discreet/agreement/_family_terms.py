@@ -224,7 +224,7 @@ class FamilyTerms(AnyFamilyTerms):
                     family.domain,
                     bounds.lower,
                     bounds.upper,
-                    _weights_digest(family),
+                    _reference_weights_digest(family),
                     True if family.any_client else None,
                     None if isinstance(family.reference, float) else family.weights,
                     version,
@@ -335,7 +335,7 @@ class FamilyTerms(AnyFamilyTerms):
         assert self.lower is not None
         assert self.upper is not None
         band = Band(weights, lower=self.lower, upper=self.upper, domain=self.domain, any_client=bool(self.everybody))
-        refuse_other_digest("the weights listed are not those", _weights_digest(band), self.weights)
+        refuse_other_digest("the weights listed are not those", _reference_weights_digest(band), self.weights)
         bounds = band.bounds
         if (bounds.lower, bounds.upper) != (self.lower, self.upper):
             raise DiscreetError(
@@ -349,7 +349,7 @@ class FamilyTerms(AnyFamilyTerms):
     listed = OldName("full_terms")
 
 
-def _weights_digest(band: Band) -> str:
+def _reference_weights_digest(band: Band) -> str:
     return sha256_digest(np.broadcast_to(band.reference, band.size).astype("<f8").tobytes())
 
 

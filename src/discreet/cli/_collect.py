@@ -37,7 +37,7 @@ from discreet.collect import (
     read_tokens,
     store_display_name,
     token_digest,
-    write_fresh_tokens,
+    write_fresh_token_file,
     write_invitation_folder,
 )
 from discreet.errors import DiscreetError
@@ -231,7 +231,7 @@ def make_or_change_tokens(
         raise DiscreetError("--store names the store that --add, --add-gateways, --revoke or --replace-gateways change")
     record: dict[str, Any] = {}
     if number is not None and output is not None:
-        write_fresh_tokens(output, number)
+        write_fresh_token_file(output, number)
         record |= {"file": str(output), "tokens": number, "mode": "0600"}
     if store is not None:
         record |= _add_revoke_or_replace_tokens(store, add, add_gateways, revoke, replace_gateways)

@@ -59,7 +59,7 @@ from discreet.research import (
     learned_design_findings,
     named_experiment,
     population_findings,
-    realised_epsilon_of_records,
+    realised_epsilon_of_recorded_clients,
     recorded_client_costs,
     recorded_epsilons,
     recorded_mechanisms,
@@ -293,7 +293,7 @@ def _mixtures_title_and_table(rows: Sequence[MixtureClient]) -> tuple[str, Table
             )
             label = f"{epsilon:g}" if name == "proposed" else ""
             table.add_row(
-                label, name.replace("_", " "), *cells, format_number(realised_epsilon_of_records(rows, epsilon, name)),
+                label, name.replace("_", " "), *cells, format_number(realised_epsilon_of_recorded_clients(rows, epsilon, name)),
                 end_section=name == recorded_mechanisms(rows)[-1],
             )  # fmt: skip
     return "[bold]Figure 4[/bold]: KL of each client; spent: largest log-ratio between two output distributions.", table

@@ -94,7 +94,7 @@ def read_or_create_identity(path: str | Path, ledger: Ledger) -> bytes:
         elif binding.identity is None:
             secret = _create_secret_under_temporary_name(temporary_path)
         else:
-            secret = _recover_interrupted_secret(identity_path, temporary_path, binding.identity, ledger)
+            secret = _find_secret_that_ledger_names(identity_path, temporary_path, binding.identity, ledger)
         if binding.identity is None:
             binding.bind_identity(_identity_digest(secret))
         elif binding.identity != _identity_digest(secret):
@@ -109,7 +109,7 @@ def read_or_create_identity(path: str | Path, ledger: Ledger) -> bytes:
     return secret
 
 
-def _recover_interrupted_secret(identity_path: Path, temporary_path: Path, identity: str, ledger: Ledger) -> bytes:
+def _find_secret_that_ledger_names(identity_path: Path, temporary_path: Path, identity: str, ledger: Ledger) -> bytes:
     """The secret in the ledger's note, of a device that was interrupted before its file had its name, or is about to rename it."""
     for path in (temporary_path, identity_path):  # in the order of the renaming
         if os.path.lexists(path):

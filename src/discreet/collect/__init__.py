@@ -11,7 +11,7 @@ with imports_on_first_use(globals(), extra="collect"):
         add_tokens_to_store as add_tokens_to_store,
         invitation_links as invitation_links,
         read_tokens as read_tokens,
-        write_fresh_tokens as write_fresh_tokens,
+        write_fresh_token_file as write_fresh_token_file,
         write_invitation_folder as write_invitation_folder,
     )
     from discreet.collect._results import close_collection, export, publish

@@ -375,7 +375,7 @@ def add_tokens_to_store(store: Store, tokens: Iterable[str] = (), gateways: Iter
     return store.enrol_token_digests(map(token_digest, client_tokens), map(token_digest, gateway_tokens))
 
 
-def write_fresh_tokens(path: str | Path, number: int) -> None:
+def write_fresh_token_file(path: str | Path, number: int) -> None:
     """Write fresh tokens, one on each line, to a new file that only its owner may read."""
     check_count("number", number, most=MOST_TOKENS, fix="it is how many clients there are")
     with atomic_write(path, what="file of tokens", private=True) as file:

@@ -193,7 +193,7 @@ class PostgresStore(Store):
                 )
 
     @property
-    def _pool_slot_of_process(self) -> int:
+    def _slot_number_of_process(self) -> int:
         return os.getpid() % SLOTS
 
     def erase_overwritten_data(self) -> bool:
@@ -279,15 +279,15 @@ class PostgresStore(Store):
         return verdicts
 
     def _read_stored_pool(self, database: Connection) -> bytes:
-        return bytes(_fetch_required_row(database.execute(_POOL, (self._pool_slot_of_process,), binary=True))[0])
+        return bytes(_fetch_required_row(database.execute(_POOL, (self._slot_number_of_process,), binary=True))[0])
 
     def _replace_stored_pool(self, database: Connection, content: bytes) -> None:
-        database.execute(_FILL, (content, self._pool_slot_of_process))
+        database.execute(_FILL, (content, self._slot_number_of_process))
 
     def _add_counts(
         self, database: Connection, group: Group, row: AgreementRow, increments: Sequence[tuple[int, int]]
     ) -> None:
-        slot_key = (*group, self._pool_slot_of_process)
+        slot_key = (*group, self._slot_number_of_process)
         if row.is_survey:
             reports, counts = map(list, zip(*increments, strict=True))
             database.execute(_REPORT, (*slot_key, reports, counts))
@@ -303,7 +303,7 @@ class PostgresStore(Store):
             )
 
     def _add_day_count(self, database: Connection, group: Group, day: str, count: int) -> None:
-        database.execute(_ARRIVE, (*group, day, self._pool_slot_of_process, count))
+        database.execute(_ARRIVE, (*group, day, self._slot_number_of_process, count))
 
     def _request_erasure_if_few_samples(self, count: int) -> None:
         pass  # nothing to erase

@@ -239,7 +239,7 @@ class _Service:
         self._paths = {route.path for route in routes}
         inner = Starlette(
             routes=routes,
-            lifespan=self._close_writer_at_shutdown,
+            lifespan=self._close_writer_after_service,
             exception_handlers={
                 RequestProblem: _refusal_response,
                 HTTPException: _unknown_path_or_method_response,
@@ -258,7 +258,7 @@ class _Service:
         )
 
     @asynccontextmanager
-    async def _close_writer_at_shutdown(self, _: Starlette) -> AsyncIterator[None]:
+    async def _close_writer_after_service(self, _: Starlette) -> AsyncIterator[None]:
         yield
         await asyncio.get_running_loop().run_in_executor(None, self._writer.close)
         self._reading.shutdown()

@@ -17,7 +17,7 @@ from discreet.design._newton import (
     OWN_SHARE,
     ClientBlock,
     MatrixShare,
-    SlackPair,
+    SlackAndMultiplier,
 )
 
 
@@ -132,7 +132,7 @@ def _store_step_of_place(
 ) -> tuple[float, float, float, float, float]:
     """Store the step of a place; returns how fast slacks and multipliers shrink, and the first- and second-order terms of their products.
 
-    The last value is their products after whole steps of each by itself (`SlackPair.products_if_pairs_step_alone`).
+    The last value is their products after whole steps of each by itself (`SlackAndMultiplier.products_if_pairs_step_alone`).
     """
     slacks.step[index] = step
     high_step = ceiling_step - step
@@ -193,7 +193,7 @@ def _compute_client_steps(
 
 @kernel(error_model="numpy", nogil=True)
 def _set_corrector_targets_of_place(slacks: Any, index: Any, ceiling_step: float, mu: float, most: float) -> None:
-    """`SlackPair.set_corrector_targets` of both pairs of a place."""
+    """`SlackAndMultiplier.set_corrector_targets` of both pairs of a place."""
     step = slacks.step[index]
     high_step = ceiling_step - step
     low, high = slacks.low[index], slacks.high[index]
@@ -399,7 +399,7 @@ class CompiledSteps:
         self._products = _step_each_place_alone(self._state, self._floor_step, primal, total)
 
 
-def _make_slacks(low: SlackPair, high: SlackPair) -> _Slacks:
+def _make_slacks(low: SlackAndMultiplier, high: SlackAndMultiplier) -> _Slacks:
     return _Slacks(low.s, low.z, high.s, high.z, *np.zeros((2, low.s.size)), *np.empty((3, low.s.size)))
 
 

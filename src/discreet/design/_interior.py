@@ -44,7 +44,7 @@ from discreet.design._newton import (
     FactoredMatrix,
     MatrixShare,
     NormalMatrix,
-    SlackPair,
+    SlackAndMultiplier,
 )
 from discreet.divergences import ConvexCurve, FDivergence
 from discreet.projection import processor_count
@@ -181,7 +181,7 @@ class PlainSteps:
 
 
 def _slacks_after_stepping_alone(
-    low: SlackPair, high: SlackPair, primal: float, ceiling_step: Floats
+    low: SlackAndMultiplier, high: SlackAndMultiplier, primal: float, ceiling_step: Floats
 ) -> tuple[Floats, Floats]:
     """Both slacks after this step of the floor, each cut where little is left of it; the floor determines their sum."""
     share = LEAST_LEFT * np.minimum(1.0, 1.0 + primal * ceiling_step / (low.s + high.s))
@@ -252,8 +252,8 @@ class InteriorPoint:
         spread = min(max(mollifier_mass - self.size * y, low + 0.1 * (high - low)), high - 0.1 * (high - low))
         v = spread * (_LIKE_CLIENTS * average / average.sum() + (1.0 - _LIKE_CLIENTS) / self.seen)
         self.y, self.v = y, v
-        self.bounds = SlackPair(np.append(v, y - promise.least), np.zeros(self.seen + 1))
-        self.cap = SlackPair(np.array([promise.most - v.sum() - (self.size - 1) * y]), np.zeros(1))
+        self.bounds = SlackAndMultiplier(np.append(v, y - promise.least), np.zeros(self.seen + 1))
+        self.cap = SlackAndMultiplier(np.array([promise.most - v.sum() - (self.size - 1) * y]), np.zeros(1))
         self._cap = np.append(np.ones(self.seen), self.size - 1.0)  # the capped functional of (v, y)
         compiled = should_use_compiled_code_by_work_alone(_ENTRY_SECONDS * examples.mass.size)
         entries = min(_COMPILED_BLOCK, examples.mass.size // processor_count() + 1) if compiled else _BLOCK
@@ -340,7 +340,7 @@ class InteriorPoint:
             self._map_over_client_blocks(lambda steps: steps.take_step(primal, dual))
 
     def _solve_floor_step(
-        self, factored: FactoredMatrix, aim: Callable[[SlackPair | NewtonSteps], None]
+        self, factored: FactoredMatrix, aim: Callable[[SlackAndMultiplier | NewtonSteps], None]
     ) -> tuple[float, float]:
         right = np.append(np.zeros(self.seen), 0.0)
         total = 0.0
@@ -380,7 +380,7 @@ class InteriorPoint:
         factor = _CAUTIOUS_MU if self._together else _FIRST_MU
         return max(factor * products / entries, value / (self.seen + 2.0 * entries), 1e-9)
 
-    def _sum_over_floor_pairs(self, values: Callable[[SlackPair], Floats]) -> float:
+    def _sum_over_floor_pairs(self, values: Callable[[SlackAndMultiplier], Floats]) -> float:
         return sum(float(np.sum(values(pair))) for pair in (self.bounds, self.cap))
 
     def _map_over_client_blocks(self, work: Callable[[NewtonSteps], Result]) -> list[Result]:
@@ -411,20 +411,20 @@ class SmoothMinimax:
         share = (1.0 - total) / total
         start = np.broadcast_to(self.m, (n, k))
         self.low, self.high = (
-            SlackPair(share * start, np.zeros((n, k))),
-            SlackPair((self.growth - share) * start, np.zeros((n, k))),
+            SlackAndMultiplier(share * start, np.zeros((n, k))),
+            SlackAndMultiplier((self.growth - share) * start, np.zeros((n, k))),
         )
-        self.bound = SlackPair(self.m - self.least, np.zeros(k))
+        self.bound = SlackAndMultiplier(self.m - self.least, np.zeros(k))
         costs = self._client_costs()
         self.time = float(costs.max()) + 1.0
-        self.slack = SlackPair(self.time - costs, np.full(n, 1.0 / n))
+        self.slack = SlackAndMultiplier(self.time - costs, np.full(n, 1.0 / n))
         mu = float(np.mean(self.slack.products()))
         for pair in (self.low, self.high, self.bound):
             pair.z = mu / pair.s
         self.multiplier = np.full(n, curve.slope_at_one / n)
 
     @property
-    def _slack_pairs(self) -> tuple[SlackPair, ...]:
+    def _slack_pairs(self) -> tuple[SlackAndMultiplier, ...]:
         return self.low, self.high, self.bound, self.slack
 
     @property

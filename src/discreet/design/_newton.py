@@ -36,7 +36,7 @@ MOST_RENORMALISED = 0.5  # share of an entry's room to its nearer bound that nor
 
 
 @dataclass(eq=False)
-class SlackPair:
+class SlackAndMultiplier:
     """A slack s > 0 and its multiplier z > 0, whose product is led to a target, and the Newton step ds of the slack.
 
     The multiplier's step follows from the slack's and is not stored, since examples may be many. `part` is the pair's target relative to the
@@ -123,7 +123,7 @@ class SmoothCost:
 
     p: Floats
     curve: ConvexCurve
-    pairs: tuple[SlackPair, ...] = ()
+    pairs: tuple[SlackAndMultiplier, ...] = ()
 
     @property
     def at_zero(self) -> float:
@@ -165,7 +165,10 @@ class HingeCost:
         self.p, self.gamma = p, gamma
         excess, product = p - gamma * q, mu * part
         g = (excess + 2.0 * product + np.hypot(excess, 2.0 * product)) / 2.0
-        self.pairs = (SlackPair(g, product / g, part), SlackPair(g - excess, product / (g - excess), part))
+        self.pairs = (
+            SlackAndMultiplier(g, product / g, part),
+            SlackAndMultiplier(g - excess, product / (g - excess), part),
+        )
 
     def costs_at(self, q: Floats) -> Floats:
         return np.maximum(self.p - self.gamma * q, 0.0)
@@ -228,9 +231,11 @@ class ClientBlock:
             (support_floor, self._client_value_by_entry(self.part)),
             (rest, self._client_value_by_partial_support(self.part)),
         )
-        self.low, self.rest_low = (SlackPair(share * m, np.zeros(m.size), part) for m, part in floors_and_parts)
+        self.low, self.rest_low = (
+            SlackAndMultiplier(share * m, np.zeros(m.size), part) for m, part in floors_and_parts
+        )
         self.high, self.rest_high = (
-            SlackPair((growth - share) * m, np.zeros(m.size), part) for m, part in floors_and_parts
+            SlackAndMultiplier((growth - share) * m, np.zeros(m.size), part) for m, part in floors_and_parts
         )
         self.multiplier = np.full(self.weight.size, slope)
 
@@ -253,14 +258,14 @@ class ClientBlock:
         return self._client_value_by_entry(self.weight)
 
     @property
-    def pairs_with_weights(self) -> Iterator[tuple[SlackPair, Floats | float]]:
+    def pairs_with_weights(self) -> Iterator[tuple[SlackAndMultiplier, Floats | float]]:
         """Every pair with the weights of its members."""
         for pair in (self.low, self.high, *self.cost.pairs):
             yield pair, self.entry_weight
         for pair in (self.rest_low, self.rest_high):
             yield pair, self._client_value_by_partial_support(self.weight)
 
-    def weighted_sum_over_pairs(self, values: Callable[[SlackPair], Floats]) -> float:
+    def weighted_sum_over_pairs(self, values: Callable[[SlackAndMultiplier], Floats]) -> float:
         """The weighted sum of some value of every pair."""
         return sum(float(np.sum(weight * values(pair))) for pair, weight in self.pairs_with_weights)
 

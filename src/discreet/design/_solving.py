@@ -78,11 +78,11 @@ def best_floor_for_mean(
 
     If neither the interior point method nor linear programmes make value and bound agree, the narrowest bracket is returned.
     """
-    bracket = floor_bracket_by_interior_point(examples, f, epsilon, keep, progress)
+    bracket = mean_divergence_bracket_by_interior_point(examples, f, epsilon, keep, progress)
     return bracket if bracket.is_settled else narrow_bracket_by_cuts(bracket, examples, f, epsilon, keep)
 
 
-def floor_bracket_by_interior_point(
+def mean_divergence_bracket_by_interior_point(
     examples: ExampleClients, f: FDivergence, epsilon: float, keep: float, progress: Progress | None = None
 ) -> FloorBracket:
     """The narrowest bracket of the mean that the interior point method finds."""
@@ -309,7 +309,7 @@ def _floor_bracket_by_saddle_points(
             break
         clients = np.union1d(clients, worse[np.argsort(-costs[worse])[:_FEW]])
     is_counted = weights > _SADDLE_TOLERANCE * weights.max()
-    mean = floor_bracket_by_interior_point(
+    mean = mean_divergence_bracket_by_interior_point(
         as_example_clients(laws[clients][is_counted], weights[is_counted], laws.shape[1]), f, epsilon, 0.0
     )
     return FloorBracket(floor, value, min(mean.bound, value), mean.certificate)

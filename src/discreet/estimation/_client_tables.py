@@ -28,7 +28,7 @@ from discreet.tables import (
     client_names_expression,
     is_integer_client_type,
     refuse_missing_columns,
-    unguarded_samples_expression,
+    samples_without_spreadsheet_guard,
 )
 
 REPORT, AGREEMENT = "report", "agreement"  # columns of a release
@@ -53,7 +53,7 @@ def client_names_as_texts_expression(source: Source, column: str) -> pl.Expr:
     name = (
         client_names_expression(column, kind)
         if is_integer_client_type(kind)
-        else unguarded_samples_expression(source, column)
+        else samples_without_spreadsheet_guard(source, column)
     )
     return name.cast(pl.String)
 

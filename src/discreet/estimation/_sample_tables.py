@@ -49,7 +49,7 @@ from discreet.tables import (
     open_table_writer,
     outcomes_as_samples,
     refuse_domain_beside_continuous_agreement,
-    unguarded_samples_expression,
+    samples_without_spreadsheet_guard,
 )
 
 PLACE, COUNTED = "place", "counted"  # columns of a table that reports add up to
@@ -381,7 +381,7 @@ def typed_expression_and_coding(source: Source, column: str, coding: Coding) -> 
     if not source.is_untyped:
         return column_expression(column), fit_coding_to_column(coding, column, source.schema[column], agreed=True)
     kind = coding.polars_type_to_read_texts_as
-    return unguarded_samples_expression(source, column).cast(kind, strict=False), fit_coding_to_column(
+    return samples_without_spreadsheet_guard(source, column).cast(kind, strict=False), fit_coding_to_column(
         coding, column, kind, agreed=True
     )
 
@@ -506,7 +506,7 @@ def write_weighted_samples(
     with open_table_writer(output, schema, choose_output_format(output)) as writer:
         for frame in source.read_prepared_frames(
             lambda rows: rows.select(
-                unguarded_samples_expression(source, sample)
+                samples_without_spreadsheet_guard(source, sample)
                 .cast(coding.polars_type_to_read_texts_as, strict=False)
                 .alias("sample")
             ),

@@ -364,7 +364,7 @@ class Band(FiniteFamily[Outcome]):
         scaled = raw / raw.max()  # so that the sum cannot overflow
         self.any_client = read_any_client_flag(any_client, lower)
         bounds = bounds_for_normalised_reference(lower, upper)
-        member_bounds = self._bounds_attained_by_members(bounds, scaled)
+        member_bounds = self._bounds_attained_with_these_weights(bounds, scaled)
         self.bounds = bounds if self.any_client else member_bounds
         self._weights, self._mu = scaled, scaled / scaled.sum()
         for array in (self._weights, self._mu):
@@ -372,7 +372,7 @@ class Band(FiniteFamily[Outcome]):
         if not (self._mu > 0).all():
             raise DiscreetError("weights differ by more than a factor 1e308; leave out the outcomes that cannot occur")
 
-    def _bounds_attained_by_members(self, bounds: Bounds, weights: NDArray[np.float64]) -> Bounds:
+    def _bounds_attained_with_these_weights(self, bounds: Bounds, weights: NDArray[np.float64]) -> Bounds:
         if self.size == 1:
             raise DiscreetError("weights has one entry: there is one law on one outcome, and nothing to keep private")
         least = float(weights.min())

@@ -36,7 +36,7 @@ with imports_on_first_use(globals()):
         follow_up_findings as follow_up_findings,
         learned_design_findings as learned_design_findings,
         population_findings as population_findings,
-        realised_epsilon_of_records as realised_epsilon_of_records,
+        realised_epsilon_of_recorded_clients as realised_epsilon_of_recorded_clients,
         recorded_client_costs as recorded_client_costs,
         recorded_epsilons as recorded_epsilons,
         recorded_mechanisms as recorded_mechanisms,

@@ -54,8 +54,8 @@ with imports_on_first_use(globals(), extra="cli"):
         outcomes_as_samples as outcomes_as_samples,
         refuse_missing_columns as refuse_missing_columns,
         require_unique_column_names as require_unique_column_names,
+        samples_without_spreadsheet_guard as samples_without_spreadsheet_guard,
         source_of_table as source_of_table,
-        unguarded_samples_expression as unguarded_samples_expression,
     )
 
 

@@ -415,14 +415,14 @@ def clients_and_records_from_arrow(
         if column is not None and column.null_count:
             raise DiscreetError(f"column {name!r} holds {column.null_count} nulls; leave those rows out")
     integers, text_ends, text = client_names_as_arrays(normalise_client_names(clients))
-    ends, numbers = _list_ends_and_values(
+    ends, numbers = _split_lists_into_ends_and_values(
         outcomes, pa.uint32() if outcome_type is None else outcome_type, "outcomes", "outcome numbers"
     )
     amounts: NDArray[Any] = np.empty(0)
     if counts is not None:
         are_counts = not weighted and pa.types.is_integer(getattr(counts.type, "value_type", counts.type))
         kind, what = (pa.int64(), "whole numbers below 2^63") if are_counts else (pa.float64(), "numbers")
-        count_ends, amounts = _list_ends_and_values(counts, kind, "counts", what)
+        count_ends, amounts = _split_lists_into_ends_and_values(counts, kind, "counts", what)
         if not np.array_equal(count_ends, ends):
             raise DiscreetError("columns 'outcomes' and 'counts' hold lists of different lengths")
     return ClientColumns(
@@ -452,7 +452,7 @@ def _refuse_repeated_client_number(numbers: NDArray[np.uint32]) -> None:
         )
 
 
-def _list_ends_and_values(
+def _split_lists_into_ends_and_values(
     column: pa.Array, value_type: pa.DataType, name: str, what: str
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """(ends from 0 on, values) of a column of lists."""
@@ -509,7 +509,7 @@ def _text_ends_and_bytes(texts: pa.Array) -> tuple[Integers, Bytes]:
     return ends - ends[0], np.frombuffer(content, dtype=np.uint8)[ends[0] : ends[-1]]
 
 
-def _assign_numbers_to_distinct_values(values: pa.Array) -> tuple[Integers, NDArray[np.uint32]]:
+def _first_rows_and_value_numbers(values: pa.Array) -> tuple[Integers, NDArray[np.uint32]]:
     """(the first row of each distinct value, the number of each row's value), in order of first appearance."""
     rows = pl.DataFrame({"value": arrow_column_as_polars_series(values)}).with_row_index("row")
     firsts = rows.select(pl.col("row").first().over("value")).to_series().to_numpy()
@@ -560,20 +560,20 @@ def _part_of_each_integer_client(clients: Integers, bits: int, seed: Any) -> NDA
 
 def _part_of_each_text_client(ends: Integers, text: Bytes, bits: int, seed: Any) -> NDArray[np.uint16]:
     texts = _arrow_texts_from_bytes(ends, text)
-    first_rows, numbers = _assign_numbers_to_distinct_values(texts)
+    first_rows, numbers = _first_rows_and_value_numbers(texts)
     hashes = _hash_texts(*_text_ends_and_bytes(take_rows_of_column(texts, first_rows)), seed)
     return (hashes >> np.uint64(64 - bits)).astype(np.uint16)[numbers]
 
 
 def assign_numbers_to_integer_clients(clients: Any, seed: Any, hint: int) -> tuple[Integers, NDArray[np.uint32]]:
     """As `grouping.assign_numbers_to_integer_clients`."""
-    first_rows, numbers = _assign_numbers_to_distinct_values(numbers_as_arrow_column(clients))
+    first_rows, numbers = _first_rows_and_value_numbers(numbers_as_arrow_column(clients))
     return clients[first_rows], numbers
 
 
 def assign_numbers_to_text_clients(ends: Any, text: Any, seed: Any, hint: int) -> tuple[Integers, NDArray[np.uint32]]:
     """As `grouping.assign_numbers_to_text_clients`."""
-    return _assign_numbers_to_distinct_values(_arrow_texts_from_bytes(ends, text))
+    return _first_rows_and_value_numbers(_arrow_texts_from_bytes(ends, text))
 
 
 def are_integers_increasing(clients: Any) -> bool:

@@ -11,7 +11,12 @@ import pytest
 
 from discreet.plots._style import save
 from discreet.research._boosted import Training
-from discreet.research._reports import STATISTICS, CostQuantiles, realised_epsilon_of_records, recorded_client_costs
+from discreet.research._reports import (
+    STATISTICS,
+    CostQuantiles,
+    realised_epsilon_of_recorded_clients,
+    recorded_client_costs,
+)
 from discreet.research._reports._paper import paper_figure, paper_findings, paper_page
 from discreet.research.experiments import FIGURES, named_experiment, read_records, records_path, run_experiment
 from discreet.research.experiments._paper_figures import MixtureClient, MixtureExperiment, MixtureLaw, RingExperiment
@@ -96,4 +101,4 @@ def test_summaries_are_what_they_say() -> None:
     }
     logs = ((0.0, 1.0), (0.5, -1.0), (0.2, 0.0))
     rows = [MixtureClient("", 1.0, 0, 1, {"x": MixtureLaw({}, seconds=0.0, log_density=log)}) for log in logs]
-    assert realised_epsilon_of_records(rows, 1.0, "x") == 2.0
+    assert realised_epsilon_of_recorded_clients(rows, 1.0, "x") == 2.0

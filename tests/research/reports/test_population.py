@@ -13,16 +13,16 @@ from discreet.research._reports import move_heights_apart
 from discreet.research._reports._population import (
     RIVALS,
     SampleOracleContest,
+    best_sample_against_best_oracle_table,
     client_divergences_table,
     estimate_errors_table,
-    mean_error,
-    own_outcome_release_rate_table,
     population_figures,
     population_findings,
     population_page,
     raw_sample_bias_table,
+    recorded_mean_error,
+    recorded_own_outcome_rates_table,
     rows_by_set,
-    sample_oracle_contest_table,
 )
 from discreet.research.experiments import RecordedRun, read_records, records_path, run_experiment
 from discreet.research.experiments._population import MeanEstimate, PopulationComparison, SetAtBudget
@@ -62,7 +62,7 @@ def test_the_page_stands_alone_and_holds_every_number(recorded: RecordedRun[SetA
     for row in rows:
         for name in RIVALS:
             for projected in (False, True):
-                assert f">{mean_error(row, name, 'l2', projected=projected):.4f}<" in page
+                assert f">{recorded_mean_error(row, name, 'l2', projected=projected):.4f}<" in page
         assert f">{row.realised['optimal']['kl'].median:.4f}<" in page
 
 
@@ -115,20 +115,20 @@ def test_small_tables_follow_the_records(recorded: RecordedRun[SetAtBudget]) -> 
     rows = recorded.rows
     head, body = estimate_errors_table(rows, "mse")
     assert head[2] == "block reports"
-    assert [line[2] for line in body] == [f"{1e6 * mean_error(row, 'reports', 'mse'):,.1f}" for row in rows]
-    assert estimate_errors_table(rows)[1][0][3] == f"{mean_error(rows[0], 'subset'):.3f}"
-    head, body = sample_oracle_contest_table(rows)
+    assert [line[2] for line in body] == [f"{1e6 * recorded_mean_error(row, 'reports', 'mse'):,.1f}" for row in rows]
+    assert estimate_errors_table(rows)[1][0][3] == f"{recorded_mean_error(rows[0], 'subset'):.3f}"
+    head, body = best_sample_against_best_oracle_table(rows)
     assert head == ["set", "ε = 0.5", "ε = 1", "ε = 4"]
     assert [len(line) for line in body] == [4, 4]
     first = SampleOracleContest(rows_by_set(rows)["skewed4"][0])
     assert (
-        f"{mean_error(first.row, first.best_sampler_name):.3f} / {mean_error(first.row, first.best_oracle_name):.3f}"
+        f"{recorded_mean_error(first.row, first.best_sampler_name):.3f} / {recorded_mean_error(first.row, first.best_oracle_name):.3f}"
         in body[0][1]
     )
     assert raw_sample_bias_table(rows)[0] == ["set, ε = 1", "bias", "total error"]
     assert raw_sample_bias_table(rows)[1][0][1] == f"{rows_by_set(rows)['skewed4'][1].bias['optimal']:.3f}"
-    assert own_outcome_release_rate_table(rows)[0] == ["set, ε = 4", "Q*", "mollifier", "linear"]
-    assert own_outcome_release_rate_table(rows)[1][1][3] == f"{rows_by_set(rows)['skewed30'][2].own['linear']:.0%}"
+    assert recorded_own_outcome_rates_table(rows)[0] == ["set, ε = 4", "Q*", "mollifier", "linear"]
+    assert recorded_own_outcome_rates_table(rows)[1][1][3] == f"{rows_by_set(rows)['skewed30'][2].own['linear']:.0%}"
     told = rows_by_set(rows)["skewed30"][2].realised["linear"]["tv"]
     assert client_divergences_table(rows)[1][5][1:][-1] == f"{told.mean:.3f} ({told.worst:.3f})"
 

@@ -239,7 +239,7 @@ def recorded_epsilons(rows: Sequence[RecordAtBudget]) -> list[float]:
     return sorted({row.epsilon for row in rows})
 
 
-def realised_epsilon_of_records(rows: Sequence[MixtureClient], epsilon: float, mechanism: str) -> float:
+def realised_epsilon_of_recorded_clients(rows: Sequence[MixtureClient], epsilon: float, mechanism: str) -> float:
     """The largest log-ratio between any two of these clients' output distributions, on the recorded grid."""
     logs = np.array([row.laws[mechanism].log_density for row in rows if row.epsilon == epsilon])
     return float((logs.max(axis=0) - logs.min(axis=0)).max())

@@ -37,7 +37,7 @@ from discreet.research._reports import (
     html_table,
     picture_html,
     published_divergences_by_name,
-    realised_epsilon_of_records,
+    realised_epsilon_of_recorded_clients,
     recorded_client_costs,
     recorded_epsilons,
     recorded_mechanisms,
@@ -304,7 +304,7 @@ def _half_spent_budget_finding(rows: Sequence[MixtureClient]) -> str:
     row = next(row for row in rows if row.epsilon == budget)
     limit, largest = (
         row.laws["boosted"].largest_possible_log_ratio,
-        realised_epsilon_of_records(rows, budget, "boosted"),
+        realised_epsilon_of_recorded_clients(rows, budget, "boosted"),
     )
     text = (
         f"<b>The published baseline spends half its budget.</b> At ε = {budget:g} the largest possible log-ratio "
@@ -422,7 +422,9 @@ def _realised_budget_html_table(rows: Sequence[MixtureClient]) -> str:
         for name in recorded_mechanisms(rows):
             possible = next(row.laws[name].largest_possible_log_ratio for row in rows if row.epsilon == epsilon)
             reach = epsilon if possible is None else possible
-            body.append([f"{epsilon:g}", PAPER_LABELS[name], reach, realised_epsilon_of_records(rows, epsilon, name)])
+            body.append(
+                [f"{epsilon:g}", PAPER_LABELS[name], reach, realised_epsilon_of_recorded_clients(rows, epsilon, name)]
+            )
     return "<h3>The realised budget: largest log-ratio between two clients' output distributions</h3>" + html_table(
         ["ε", "mechanism", "can reach", "reached by these clients"], body, texts=2
     )

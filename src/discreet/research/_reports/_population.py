@@ -67,7 +67,7 @@ SHORT_LABELS = {
 }
 
 
-def mean_error(row: SetAtBudget, rival: str, measure: str = "tv", *, projected: bool = True) -> float:
+def recorded_mean_error(row: SetAtBudget, rival: str, measure: str = "tv", *, projected: bool = True) -> float:
     """A rival's mean error over the repetitions, as it is or projected onto the simplex."""
     errors = row.errors[rival]
     return (errors.projected if projected else errors.raw)[measure].mean
@@ -82,16 +82,18 @@ class SampleOracleContest:
 
     @property
     def best_sampler_name(self) -> str:
-        return min(self.samples, key=lambda name: mean_error(self.row, name))
+        return min(self.samples, key=lambda name: recorded_mean_error(self.row, name))
 
     @property
     def best_oracle_name(self) -> str:
-        return min(ORACLES, key=lambda name: mean_error(self.row, name))
+        return min(ORACLES, key=lambda name: recorded_mean_error(self.row, name))
 
     @property
     def error_ratio(self) -> float:
         """Error of the sample over error of the oracle: below 1 the sample is closer."""
-        return mean_error(self.row, self.best_sampler_name) / mean_error(self.row, self.best_oracle_name)
+        return recorded_mean_error(self.row, self.best_sampler_name) / recorded_mean_error(
+            self.row, self.best_oracle_name
+        )
 
     @property
     def difference_exceeds_chance(self) -> bool:
@@ -103,7 +105,10 @@ class SampleOracleContest:
             )
         )
         return (
-            abs(mean_error(self.row, self.best_sampler_name) - mean_error(self.row, self.best_oracle_name))
+            abs(
+                recorded_mean_error(self.row, self.best_sampler_name)
+                - recorded_mean_error(self.row, self.best_oracle_name)
+            )
             > CERTAIN * spread
         )
 
@@ -125,7 +130,7 @@ class SampleOracleContest:
         return self._is_closer_than_uniform(self.best_sampler_name)
 
     def _is_closer_than_uniform(self, rival: str) -> bool:
-        return mean_error(self.row, rival) < WORTH_ASKING * self.row.uniform["tv"]
+        return recorded_mean_error(self.row, rival) < WORTH_ASKING * self.row.uniform["tv"]
 
 
 def rows_by_set(rows: Sequence[SetAtBudget]) -> dict[str, list[SetAtBudget]]:
@@ -161,7 +166,7 @@ def population_findings(rows: Sequence[SetAtBudget]) -> list[Finding]:
     return [finding for finding in findings if finding is not None]
 
 
-def sample_oracle_contest_table(rows: Sequence[SetAtBudget]) -> Table:
+def best_sample_against_best_oracle_table(rows: Sequence[SetAtBudget]) -> Table:
     """Best sample and best oracle with their TV errors: a line for each set, a column for each budget."""
     head = ["set", *(f"ε = {epsilon:g}" for epsilon in recorded_epsilons(rows))]
     body = []
@@ -181,7 +186,7 @@ def estimate_errors_table(rows: Sequence[SetAtBudget], measure: str = "tv") -> T
     body = []
     for set_rows in rows_by_set(rows).values():
         for row in set_rows:
-            cells = [f"{scale * mean_error(row, name, measure):,.{digits}f}" for name in _SHOWN]
+            cells = [f"{scale * recorded_mean_error(row, name, measure):,.{digits}f}" for name in _SHOWN]
             body.append([row.title, f"{row.epsilon:g}", *cells])
     return head, body
 
@@ -204,13 +209,13 @@ def raw_sample_bias_table(rows: Sequence[SetAtBudget]) -> Table:
     """Bias and total TV error of raw samples of Q*, at the budget nearest to 1: a line for each set."""
     nearest_rows = _rows_at_nearest_budget(rows, 1.0)
     body = [
-        [row.title, f"{row.bias['optimal']:.3f}", f"{mean_error(row, 'optimal', projected=False):.3f}"]
+        [row.title, f"{row.bias['optimal']:.3f}", f"{recorded_mean_error(row, 'optimal', projected=False):.3f}"]
         for row in nearest_rows
     ]
     return [f"set, ε = {nearest_rows[0].epsilon:g}", "bias", "total error"], body
 
 
-def own_outcome_release_rate_table(rows: Sequence[SetAtBudget]) -> Table:
+def recorded_own_outcome_rates_table(rows: Sequence[SetAtBudget]) -> Table:
     """How often a released outcome is one of the client's own, at the budget nearest to 4: a line for each set."""
     nearest_rows = _rows_at_nearest_budget(rows, 4.0)
     body = [[row.title, *(f"{row.own[name]:.0%}" for name in SAMPLES)] for row in nearest_rows]
@@ -226,14 +231,14 @@ def _set_at_budget_text(row: SetAtBudget) -> str:
 
 
 def _two_errors_text(contest: SampleOracleContest) -> str:
-    errors = [mean_error(contest.row, name) for name in (contest.best_sampler_name, contest.best_oracle_name)]
+    errors = [recorded_mean_error(contest.row, name) for name in (contest.best_sampler_name, contest.best_oracle_name)]
     return f"{errors[0]:.3f} / {errors[1]:.3f}"
 
 
 def _contest_errors_text(contest: SampleOracleContest) -> str:
     return (
-        f"{REPORT_LABELS[contest.best_sampler_name]} {mean_error(contest.row, contest.best_sampler_name):.3f}, "
-        f"{REPORT_LABELS[contest.best_oracle_name]} {mean_error(contest.row, contest.best_oracle_name):.3f}"
+        f"{REPORT_LABELS[contest.best_sampler_name]} {recorded_mean_error(contest.row, contest.best_sampler_name):.3f}, "
+        f"{REPORT_LABELS[contest.best_oracle_name]} {recorded_mean_error(contest.row, contest.best_oracle_name):.3f}"
     )
 
 
@@ -306,7 +311,7 @@ def _rows_at_nearest_budget(rows: Sequence[SetAtBudget], epsilon: float) -> list
 def _raw_sample_bias_finding(rows: Sequence[SetAtBudget]) -> Finding:
     nearest_rows = sorted(_rows_at_nearest_budget(rows, 1.0), key=lambda row: row.bias["optimal"])
     least, most = (
-        (f"{row.bias['optimal']:.3f}", f"{mean_error(row, 'optimal', projected=False):.3f}", row.title)
+        (f"{row.bias['optimal']:.3f}", f"{recorded_mean_error(row, 'optimal', projected=False):.3f}", row.title)
         for row in (nearest_rows[0], nearest_rows[-1])
     )
     return (
@@ -318,8 +323,12 @@ def _raw_sample_bias_finding(rows: Sequence[SetAtBudget]) -> Finding:
 
 def _oracles_waste_large_budget_finding(rows: Sequence[SetAtBudget]) -> Finding:
     last = [row for row in rows if row.epsilon == max(recorded_epsilons(rows))]
-    ratios = [mean_error(row, name) / mean_error(row, "raw") for row in last for name in ("unary", "hashing")]
-    best = [min(mean_error(row, name) for name in SAMPLES) / mean_error(row, "raw") for row in last]
+    ratios = [
+        recorded_mean_error(row, name) / recorded_mean_error(row, "raw")
+        for row in last
+        for name in ("unary", "hashing")
+    ]
+    best = [min(recorded_mean_error(row, name) for name in SAMPLES) / recorded_mean_error(row, "raw") for row in last]
     return (
         "Unary encoding and local hashing do not use a large budget.",
         f"Their reports hold the client's own outcome with a probability that stays near one half. So at ε = {last[0].epsilon:g} their "
@@ -481,7 +490,7 @@ def _draw_error_curves(axes: Axes, rows: Sequence[SetAtBudget]) -> None:
     for name in ("raw", *reversed(RIVALS)):
         label = REPORT_LABELS[name] if name == "raw" else REPORT_LABELS[name].split(",")[0]
         lines[label] = (
-            [mean_error(row, name) for row in rows],
+            [recorded_mean_error(row, name) for row in rows],
             _RIVAL_COLOURS[name],
             _DASHES.get(name, "solid"),
         )
@@ -500,13 +509,13 @@ def population_page(run: RecordedRun[SetAtBudget], pictures: Pictures) -> str:
     header, rows = run.header, run.rows
     parts = [
         picture_html(pictures, "population"),
-        html_table(*sample_oracle_contest_table(rows), rule_on=None),
+        html_table(*best_sample_against_best_oracle_table(rows), rule_on=None),
         "<p class='quiet'>TV error of the best kind of sample / of the best oracle, and who is closer by more than three standard "
         "errors. †: less than a tenth closer than the uniform law.</p>",
         "<h3>Total variation of a client, mean (worst)</h3>",
         html_table(*client_divergences_table(rows), texts=2, rule_on=None),
         "<h3>Released outcomes that are the client's own</h3>",
-        html_table(*own_outcome_release_rate_table(rows), rule_on=None),
+        html_table(*recorded_own_outcome_rates_table(rows), rule_on=None),
         "<h3>Bias and total TV error of Q* samples</h3>",
         html_table(*raw_sample_bias_table(rows), rule_on=None),
     ]
@@ -562,7 +571,7 @@ def _estimate_errors_html_table(rows: Sequence[SetAtBudget]) -> str:
     for row in rows:
         for name in (*RIVALS, "raw"):
             cells = [
-                f"{mean_error(row, name, measure, projected=projected):.4f}"
+                f"{recorded_mean_error(row, name, measure, projected=projected):.4f}"
                 for measure in _MEASURES
                 for projected in (False, True)
             ]

@@ -60,8 +60,8 @@ with imports_on_first_use(globals()):
     from discreet.tables._sources._text_files import (
         NUMBER as NUMBER,
         RUN as RUN,
+        samples_without_spreadsheet_guard as samples_without_spreadsheet_guard,
         spreadsheet_guarded_expression as spreadsheet_guarded_expression,
-        unguarded_samples_expression as unguarded_samples_expression,
     )
 
 __all__: list[str] = []

@@ -172,7 +172,7 @@ class FileColumns:
         self.keys = frozenset(key for file in files for key in file.partition_values if key not in names)
         names.update(dict.fromkeys(key for file in files for key in file.partition_values))
         self._drifting = {column for column in names if len({file.column_type(column) for file in files}) > 1}
-        self.schema = pl.Schema({column: self._type_to_read_column_as(column) for column in names})
+        self.schema = pl.Schema({column: self._common_type_to_read_column_as(column) for column in names})
 
     def refuse_mismatched_columns(self, columns: Iterable[str], numbers: Collection[str] = ()) -> None:
         """Raise an error, with its file, for a column that a file lacks or that is of different kinds.
@@ -208,7 +208,7 @@ class FileColumns:
         ]
         if keys:
             frame = frame.with_columns(keys)
-        kinds = {column: self._type_to_read_column_as(column, numbers=True) for column in columns}
+        kinds = {column: self._common_type_to_read_column_as(column, numbers=True) for column in columns}
         return frame.select(
             column_expression(column) if file.column_type(column) == kind else column_expression(column).cast(kind)
             for column, kind in kinds.items()
@@ -221,7 +221,7 @@ class FileColumns:
             groups.setdefault(file.scan_compatibility_key(columns), []).append(file)
         return list(groups.values())
 
-    def _type_to_read_column_as(self, column: str, *, numbers: bool = False) -> Any:
+    def _common_type_to_read_column_as(self, column: str, *, numbers: bool = False) -> Any:
         """The kind that a column is read as. `numbers`: also integers beside floats have one."""
         kinds = [kind for file in self.files if (kind := file.column_type(column)) is not None]
         if column not in self._drifting:

@@ -90,7 +90,7 @@ def text_files_source(kind: str, name: str, files: Sequence[str], folder: Path |
     return StreamSource(name, columns.schema, read_frames, untyped=True, guarded=True, agreement=agreement)
 
 
-def unguarded_samples_expression(source: Source, column: str) -> pl.Expr:
+def samples_without_spreadsheet_guard(source: Source, column: str) -> pl.Expr:
     """A column of samples as it was before it was guarded for spreadsheets."""
     return (
         spreadsheet_unguarded_expression(column_expression(column)) if source.is_guarded else column_expression(column)
