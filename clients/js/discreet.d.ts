@@ -157,10 +157,10 @@ export interface BudgetOptions {
   locks?: { request<T>(name: string, callback: () => T | Promise<T>): Promise<T> };
 }
 
-/** A limit on what these questions, [agreement's id, round] each, may cost together with the one that is asked. */
+/** A limit on what these questions, [agreement's id, round, address of the collector] each, may cost together with the one that is asked. */
 export interface BudgetPart {
   limit: number;
-  questions: [agreement: string, round: number][];
+  questions: [agreement: string, round: number, to?: string][];
 }
 
 /** The privacy budget of a person, kept in the browser. A sample is charged before it leaves, and the same question gets the same answer. */
@@ -168,16 +168,21 @@ export class Budget {
   constructor(options: BudgetOptions);
   /** The limit of the budget that is stored; undefined if there is none yet. */
   static limitOf(options?: Pick<BudgetOptions, "name" | "storage">): number | undefined;
-  /** The private sample of a round that was agreed on. If one was drawn before, it is returned again. */
-  release(agreement: Agreement, law: Law, options?: { round?: number; part?: BudgetPart }): Promise<Release>;
+  /**
+   * The private sample of a round that was agreed on. If one was drawn before, it is returned again. `to`: the address of the collector that asks.
+   * Another collector with the same agreement gets another sample, which is charged.
+   */
+  release(agreement: Agreement, law: Law, options?: { round?: number; part?: BudgetPart; to?: string }): Promise<Release>;
   /** Refuse what `release` would refuse for lack of budget. Nothing is drawn or charged. */
-  check(agreement: Agreement, options?: { round?: number; part?: BudgetPart }): void;
+  check(agreement: Agreement, options?: { round?: number; part?: BudgetPart; to?: string }): void;
   /** The sample of a round, if it was drawn before; else undefined. */
-  answered(agreement: Agreement, options?: { round?: number }): Release | undefined;
+  answered(agreement: Agreement, options?: { round?: number; to?: string }): Release | undefined;
   /** The epsilon that has been spent. */
   readonly spent: number;
-  /** The epsilon that these questions, [agreement's id, round] each, have cost. */
+  /** The epsilon that these questions, [agreement's id, round, address] each, have cost. */
   spentOn(questions: BudgetPart["questions"]): number;
+  /** The limit of at most 12 digits that just covers another epsilon, beside what was spent: in all, or on these questions. */
+  limitWith(epsilon: number, questions?: BudgetPart["questions"]): number;
   /** Raise the limit from now on, at the person's request. `event`: of their click or key. */
   raise(limit: number, event: Event): Promise<void>;
   /** Delete the budget and all answers, at the person's request. `event`: of their click or key. */

@@ -126,6 +126,18 @@ def test_a_renyi_divergence_is_never_below_the_truth(epsilon: float, alpha: floa
         assert truth <= mpmath.mpf(found) <= truth * (1 + 1e-9) + mpmath.mpf(2e-300)
 
 
+def test_a_renyi_divergence_of_a_rare_loss_is_rounded_up() -> None:
+    """The exponent's rounding grows with it, and was taken for that of a few operations."""
+    epsilon, alpha, order = 33.46673718115448, 2.4610511632489645e-291, 19.15635663761419
+    found = renyi(BoxProfile(epsilon=epsilon, alpha=alpha), order=order)
+    with mpmath.workdps(700):
+        up, down = pair(epsilon, alpha)
+        exact = mpmath.mpf(order)
+        moment = down * mpmath.exp(exact * epsilon) + down * mpmath.exp((1 - exact) * epsilon) + 1 - up - down
+        truth = mpmath.log(moment) / (exact - 1)
+        assert truth <= mpmath.mpf(found) <= truth * (1 + mpmath.mpf(1e-12))
+
+
 @given(EPSILONS, ALPHAS, st.integers(1, 40), st.floats(-12.0, -1.0))
 @settings(deadline=None)
 def test_an_epsilon_by_renyi_is_one(epsilon: float, alpha: float, n: int, exponent: float) -> None:

@@ -260,7 +260,11 @@ DAMAGE: dict[str, tuple[str, dict[str, Any], str]] = {
     "no density": ("table", {"density": 7}, "hexadecimal"),
     "another table": ("table", {"table": {"axes": [[0.0, 1.0]], "values": [1.0]}}, "get the file anew"),
     "no table": ("table", {"table": [1.0]}, "axes and values"),
-    "a table of texts": ("table", {"table": {"axes": [["a"]], "values": [1.0]}}, "not an array of numbers"),
+    "a table of texts": (
+        "table",
+        {"table": {"axes": [["a"]], "values": [1.0]}},
+        r"family\.table\.axes\[0\] is not a list of numbers",
+    ),
 }
 
 

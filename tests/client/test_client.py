@@ -299,6 +299,13 @@ def test_an_agreement_is_what_its_id_says_or_nothing_is_released(tmp_path: Path)
         (json.dumps({**json.loads(AGREED.text), "epsilon": 900.0}).encode(), "but sends"),
         (json.dumps({**json.loads(AGREED.text), "epsilon": "1"}).encode(), "offers an invalid agreement"),
         (json.dumps({**json.loads(AGREED.text), "purpose": [0] * 10_000}).encode(), "offers an invalid agreement"),
+        (_agreement_text(_mixtures(by=[])), r"invalid agreement: family\.atoms = .* cells or points"),
+        (_agreement_text(_mixtures(dim=10**9)), r"invalid agreement: family\.dim is more than 100,000"),
+        (_agreement_text({"kind": "simplex", "size": 10**9, "interval": [0, 1]}, other=0), "other has no meaning"),
+        (
+            _agreement_text({**TABLE, "table": {"axes": [[0, ["a"], 2]], "values": [0.1, 0.2]}}),
+            r"axes\[0\] is not a list",
+        ),
     ):
         with serving(replies(AGREED, agreement=said(200, wrong))) as server:
             client = device(server.address, tmp_path)
@@ -308,13 +315,50 @@ def test_an_agreement_is_what_its_id_says_or_nothing_is_released(tmp_path: Path)
             assert (client.ledger.entries(), server.samples()) == ([], [])
 
 
-def test_an_agreement_too_large_to_be_held_is_refused(tmp_path: Path) -> None:
-    vast = Agreement.from_json(json.dumps({**json.loads(AGREED.text), "family": {"kind": "simplex", "size": 10**10}}))
+DIGEST = f"sha256:{'0' * 64}"
+TABLE = {
+    "kind": "density band", "dim": 1, "box": [[0, 3]], "lower": 0.5, "upper": 2, "density": DIGEST,
+    "atoms": {"by": "cells", "count": 8, "digest": DIGEST},
+}  # fmt: skip
+
+
+def _mixtures(by: Any = "points", dim: int = 1, count: int = 8) -> dict[str, Any]:
+    seed = {"seed": 1} if by == "points" else {}
+    atoms = {"by": by, "count": count, "digest": DIGEST, **seed}
+    return {"kind": "laplace mixtures", "dim": dim, "radius": 1, "scale": 1, "atoms": atoms}
+
+
+def _agreement_text(family: dict[str, Any], **terms: Any) -> bytes:
+    return json.dumps({**json.loads(AGREED.text), "family": family, **terms}).encode()
+
+
+@pytest.mark.parametrize(
+    ("family", "why"),
+    [
+        ({"kind": "simplex", "size": 10**10}, "10,000,000,000 outcomes"),
+        ({"kind": "simplex", "size": 10**9, "interval": [0, 1]}, "1,000,000,000 outcomes"),
+        (_mixtures(count=10**9), "1,000,000,000 points in 1 dimension; no more than 100,000,000 coordinates"),
+        (_mixtures(dim=10**5, count=10**4), "10,000 points in 100,000 dimensions"),
+        (_mixtures("cells", count=10**6), "1,000,000 cells in 1 dimension; no more than 131,072 cells"),
+    ],
+)
+def test_an_agreement_too_large_to_be_held_is_refused(tmp_path: Path, family: dict[str, Any], why: str) -> None:
+    """130 bytes of an offer took a device's memory, or did not end."""
+    vast = Agreement.from_json(_agreement_text(family).decode())
     with serving(replies(vast)) as server:
         client = device(server.address, tmp_path)
-        with pytest.raises(CollectorError, match="10,000,000,000 outcomes"):
+        with pytest.raises(CollectorError, match=why):
             client.send(records=[0])
         assert (client.ledger.entries(), server.samples()) == ([], [])
+
+
+def test_the_round_may_be_an_integer_of_numpy(tmp_path: Path) -> None:
+    with serving(replies(AGREED)) as server:
+        client = device(server.address, tmp_path)
+        number: Any = np.int64(1)
+        first = client.send([1, 0, 0], round=number)
+        assert client.send([0, 1, 0], round=number).sample == first.sample
+        assert [entry.round for entry in client.ledger.entries()] == [1]
 
 
 def test_whatever_is_offered_no_more_is_spent_than_was_allowed(tmp_path: Path) -> None:

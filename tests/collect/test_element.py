@@ -211,6 +211,8 @@ def test_two_collectors_on_one_page_get_names_of_their_own_each_what_is_sent_to_
     for place, (element, colour) in enumerate(((first, "red"), (second, "green")), start=1):
         element.get_by_label(colour).check()
         element.get_by_role("button", name="Randomise my answer").click()
+        if place == 2:  # the first answer was for the first collector alone, so this one costs again
+            element.get_by_role("button", name="Raise my total to").click()
         element.get_by_role("button", name="Send it").click()
         until(
             page,
@@ -218,6 +220,10 @@ def test_two_collectors_on_one_page_get_names_of_their_own_each_what_is_sent_to_
         )
     assert [url for url, _ in posts] == [f"{address}/samples" for address in addresses]
     assert posts[0][1]["client"] != posts[1][1]["client"]
+    budget = json.loads(
+        page.evaluate("localStorage.getItem('discreet budget')")
+    )  # one sample would tell that it is one person
+    assert sorted(budget["answers"]) == [f"{made['shared'].id} 1 {address}/" for address in sorted(addresses)]
 
 
 @pytest.mark.slow
@@ -245,6 +251,8 @@ def test_entries_of_an_earlier_version_are_for_one_collector(embed: Any, service
     ):
         element.get_by_label(colour).check()
         element.get_by_role("button", name="Randomise my answer").click()
+        if names:
+            element.get_by_role("button", name="Raise my total to").click()
         names.append(json.loads(element.locator("pre").inner_text())["client"])
     assert names[0] == client_name_in_collection(collection, bytes.fromhex(secret)) != names[1]
 

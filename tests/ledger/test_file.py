@@ -158,7 +158,18 @@ def test_bad_requests_are_refused_before_anything_is_charged(ledger: Ledger) -> 
         with pytest.raises(DiscreetError) as caught:
             ledger.release(sampler, law, agreement=agreement, round=number)
         assert says in str(caught.value)
+    for word in ("key", "identity"):  # with which other lines of the file begin
+        with pytest.raises(DiscreetError, match=f"agreement = '{word}' begins other lines of a ledger"):
+            ledger.charged_sample(word, round=1, profile=PROFILE, draw=lambda: 0)
     assert ledger.entries() == []
+
+
+def test_a_round_may_be_an_integer_of_numpy(ledger: Ledger) -> None:
+    sampler = OptimalSampler(Simplex(3), epsilon=0.1)
+    agreed = Agreement.of(sampler, rounds=3)
+    numbers: list[Any] = [np.int64(2), 2, np.uint8(2)]
+    samples = [ledger.release(sampler, [0.2, 0.3, 0.5], agreement=agreed, round=number) for number in numbers]
+    assert len(set(samples)) == len(ledger.entries()) == 1
 
 
 def test_a_charge_is_flushed_all_the_way_before_it_counts(ledger: Ledger) -> None:
@@ -522,6 +533,23 @@ def test_a_damaged_file_is_refused(ledger: Ledger) -> None:
     ledger.path.write_bytes(content)
     with pytest.raises(LedgerError):
         charge(Ledger(ledger.path), 5)
+
+
+def test_a_file_that_was_cut_off_is_damaged(ledger: Ledger) -> None:
+    """Where the name of the file was to be read, SQLite gave nothing, and an error of Python came."""
+    sampler = OptimalSampler(Simplex(3), epsilon=0.1)
+    ledger.release(sampler, [0.2, 0.3, 0.5], agreement=Agreement.of(sampler))
+    content = ledger.path.read_bytes()
+    entries = ledger.entries()
+    for lost in (7, 30, 100, 300, 590, 4096):
+        ledger.path.write_bytes(content[:-lost])
+        try:
+            assert Ledger(ledger.path).entries() == entries  # where SQLite had nothing in these bytes
+        except LedgerError as error:
+            assert "damaged" in str(error)
+    ledger.path.write_bytes(content[:-100])
+    with pytest.raises(LedgerError, match="damaged"):
+        Ledger(ledger.path)
 
 
 RACE = """

@@ -37,8 +37,9 @@ export class Participation {
   }
 
   /**
-   * The entry of a round, {agreement, questions, linkKey, key, at}; undefined if there is none. `agreement`, `questions`: the id and the digest
+   * The entry of a round, {agreement, questions, linkKey, to, key, at}; undefined if there is none. `agreement`, `questions`: the id and the digest
    * under which the person takes part. `linkKey`: the key that the sample has with the token of the link that was open at the draw, if one was.
+   * `to`: the address under which the budget keeps the sample; none on the site's own page, and in entries of earlier versions.
    * `key`, `at`: the key of the sample and the time, once the service has answered.
    */
   entryOf(collection, round) {
@@ -50,11 +51,11 @@ export class Participation {
     return this.#read()?.limits?.[this.#keyOf(collection)];
   }
 
-  /** The questions of a collection that were asked so far, [agreement's id, round] each. */
+  /** The questions of a collection that were asked so far, [agreement's id, round, address] each. */
   questionsIn(collection) {
     const start = this.#placeOf(collection, "");
     const rounds = Object.entries(this.#read()?.spoken ?? {}).filter(([place]) => place.startsWith(start));
-    return rounds.map(([place, { agreement }]) => [agreement, Number(place.slice(start.length))]);
+    return rounds.map(([place, { agreement, to }]) => [agreement, Number(place.slice(start.length)), ...(to ? [to] : [])]);
   }
 
   /** The number of collections in which a question was asked. */
@@ -70,7 +71,7 @@ export class Participation {
     return this.#locks.request(this.#key, () => {
       const stored = this.#read() ?? { discreet: VERSION, secret: randomSecret(), spoken: {} };
       const place = this.#placeOf(collection, round, stored);
-      const entry = (stored.spoken[place] ??= { agreement, questions, linkKey });
+      const entry = (stored.spoken[place] ??= { agreement, questions, linkKey, to: this.#addressIn(stored, collection) || undefined });
       if (entry.agreement !== agreement) return entry;
       stored.limits = { ...stored.limits, [this.#keyOf(collection, stored)]: limit };
       this.#write(this.#withHolder(stored, collection));

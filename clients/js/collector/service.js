@@ -71,6 +71,6 @@ export async function getJson(path, query = {}, etag = null, ticket = undefined)
 
 /** Send a request. Returns what became of it: {counted, again, refused}. `service`: its address, with a slash at the end, if it is not the page's. */
 export async function postSample(body, service = "") {
-  const answer = await fetchAnswer(`${service}samples`, {}, { method: "POST", headers: { "Content-Type": "application/json" }, body });
+  const answer = await fetchAnswer(`${service}samples`, {}, { method: "POST", redirect: "error", headers: { "Content-Type": "application/json" }, body });
   return readBody(answer, "json");
 }

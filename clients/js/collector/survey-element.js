@@ -14,7 +14,7 @@ import en from "../../../src/discreet/collect/pages/en.json";
 import { phrase, setNoun, useCatalogue } from "../page/catalogue.js";
 import { element, termElements } from "../page/element.js";
 import { sentence, strength, visibleLabel } from "../page/words.js";
-import { Budget } from "../src/budget.js";
+import { Budget, coveringLimit } from "../src/budget.js";
 import { loadAgreement, termsInWords } from "./agreement-terms.js";
 import { keyOf } from "./identity.js";
 import { Choice, Form, loadQuestions } from "./question.js";
@@ -32,8 +32,6 @@ fieldset { border: 0; padding: 0; margin: 0 0 1.2em; min-inline-size: 0; } legen
 input, button { font: inherit; } button { padding: .5em 1em; margin: .6em .6em .6em 0; cursor: pointer; } pre { white-space: pre-wrap; overflow-wrap: anywhere; }
 dt { font-weight: 600; } dd { margin: 0 0 .6em; overflow-wrap: anywhere; } [role=alert]:empty, [role=status]:empty { display: none; } .sample { font-size: 1.3em; font-weight: 600; overflow-wrap: anywhere; }
 `;
-/** A budget, rounded up to 12 significant digits. The factor first removes the rounding errors of sums and products. */
-const roundUpBudget = (budget) => Number(new Intl.NumberFormat("en", { maximumSignificantDigits: 12, roundingMode: "ceil", useGrouping: false }).format(budget * (1 - 1e-14)));
 
 export class DiscreetSurvey extends HTMLElement {
   #root = this.attachShadow({ mode: "open" });
@@ -77,7 +75,7 @@ export class DiscreetSurvey extends HTMLElement {
     this.#here = { id, service, terms, questions, collection: value, agreement: terms.agreement, round: value.round, participation };
     setNoun("answer");
     const entry = participation.entryOf(value.collection, value.round);
-    const answer = entry && this.#budget()?.answered(terms.agreement, { round: value.round });
+    const answer = entry && this.#budget()?.answered(terms.agreement, { round: value.round, to: entry.to });
     if (answer && entry.agreement === id) return this.#show(answer, entry);
     if (value.closed) throw new Refused(phrase("closed-here", { day: value.closed }));
     return this.#ask();
@@ -107,13 +105,21 @@ export class DiscreetSurvey extends HTMLElement {
     };
     let form;
     form = survey ? new Form(survey, questions, part, changed) : new Choice(domain, asked, fieldset, changed);
-    const needed = roundUpBudget((this.#budget()?.spent ?? 0) + epsilon);
-    const total = Budget.limitOf();
-    if (total !== undefined && needed > total) {
+    let needed;
+    const showCost = () => {
+      const total = Budget.limitOf();
+      needed = this.#budget()?.limitWith(epsilon) ?? coveringLimit({ epsilon, rounds: 1 });
+      if (total === undefined || needed <= total) return;
       note.textContent = `${phrase("spent-so-far", { spent: this.#budget().spent, total, n: this.#here.participation.collectionCount, needed })} ${strength(needed).said}`;
       button.textContent = phrase("raise-and-draw", { needed });
-    }
-    button.addEventListener("click", (event) => this.#draw(form, event, needed).catch((error) => (this.#problem.textContent = sentence(error.message))));
+    };
+    showCost();
+    button.addEventListener("click", (event) => {
+      const shown = button.textContent;
+      showCost();
+      if (button.textContent !== shown) return; // the person has spent something meanwhile, on this page or another, and is asked anew
+      this.#draw(form, event, needed).catch((error) => (this.#problem.textContent = sentence(error.message)));
+    });
     this.#body.replaceChildren(
       ...(survey && questions ? [element("h2", { dir: "auto", lang: questions.language }, visibleLabel(questions.title)), element("p", {}, questions.text ?? "")] : []),
       element("p", {}, phrase("lead-survey")), ...(survey ? [element("p", {}, phrase("coin-told"))] : []), this.#facts(), part, note, button, element("p", {}, phrase("nothing-sent-yet")),
@@ -124,13 +130,13 @@ export class DiscreetSurvey extends HTMLElement {
   async #draw(form, event, needed) {
     const { agreement, collection: { collection }, round, id, participation, questions } = this.#here;
     const law = agreement.law(form.personData);
-    const limit = roundUpBudget(agreement.epsilon * agreement.rounds);
+    const limit = coveringLimit(agreement);
     const total = Budget.limitOf();
     const budget = new Budget({ limit: total ?? limit });
     if (total !== undefined && needed > total) await budget.raise(needed, event);
     const entry = await participation.commit(collection, round, id, limit, questions?.digest);
     if (entry.agreement !== id) throw new Refused(phrase("has-spoken"));
-    const answer = await budget.release(agreement, law, { round, part: { limit, questions: participation.questionsIn(collection) } });
+    const answer = await budget.release(agreement, law, { round, to: entry.to, part: { limit, questions: participation.questionsIn(collection) } });
     form.clear();
     this.#show(answer, entry);
     this.#body.querySelector("h2").focus();

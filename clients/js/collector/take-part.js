@@ -12,7 +12,7 @@
  * A person has a limit for each collection and a total for the site, which only their click raises. So a service that calls everything a new
  * collection gets no more than the total. Each of several people has a record (`people.js`); in field mode nobody has one (`field-mode.js`).
  */
-import { Budget } from "../src/budget.js";
+import { Budget, coveringLimit } from "../src/budget.js";
 import { pageLanguage, phrase, rewordPage, setNoun, useCatalogue } from "../page/catalogue.js";
 import { element, termElements } from "../page/element.js";
 import { readLongPaste } from "../page/long-paste.js";
@@ -49,11 +49,6 @@ let drawnAnswer; // the sample, once it is drawn
 let stop = new AbortController();
 let linkToken = takeToken(); // of a person who opened a link of their own, until they draw or send
 let sendingKey; // of the request that is being sent
-
-/** The limit that just covers all rounds of an agreement. It is rounded up to 12 digits; the factor first removes rounding errors of floats. */
-const roundingUp = new Intl.NumberFormat("en", { maximumSignificantDigits: 12, roundingMode: "ceil", useGrouping: false });
-const roundUpBudget = (budget) => Number(roundingUp.format(budget * (1 - 1e-14)));
-const coveringLimit = ({ epsilon, rounds }) => roundUpBudget(epsilon * rounds);
 
 async function open() {
   try {
@@ -193,7 +188,7 @@ function askPerson() {
   const { domain } = agreement;
   by("draw-card").hidden = false;
   const limit = participation.limitOf(collection);
-  const needed = roundUpBudget(spentHere() + agreement.epsilon);
+  const needed = budget()?.limitWith(agreement.epsilon, participation.questionsIn(collection)) ?? coveringLimit({ epsilon: agreement.epsilon, rounds: 1 });
   by("limit-field").hidden = field || limit >= needed;
   by("limit").value = limit ?? coveringLimit(agreement);
   by("total-field").hidden = field || totalHere() === undefined;
@@ -246,8 +241,8 @@ function showTotal() {
   const total = totalHere();
   if (field || total === undefined) return;
   const { epsilon } = here.agreement;
-  const spent = budget().spent;
-  const needed = roundUpBudget(spent + epsilon);
+  const { spent } = budget();
+  const needed = budget().limitWith(epsilon);
   const wanted = Number(by("total").value);
   const factor = Math.exp(Math.max(needed, wanted || 0));
   const many = here.participation.collectionCount;

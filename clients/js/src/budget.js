@@ -4,6 +4,9 @@
  * An answer and its charge are stored in one write. The answer is returned only after it has been read back. So a page that is closed in
  * between, reloaded or opened twice never releases a second sample: it finds the stored one. Tabs take turns (`navigator.locks`).
  * Only the person can raise or clear a budget: `raise` and `clear` need the event of a real click or key.
+ *
+ * A question is a round of an agreement, asked by one collector. Collectors that offer one agreement to people of one site would otherwise get one
+ * sample, which they could recognise. `to` is the collector's address; without it, questions are those of the site's own page.
  */
 import { Agreement } from "./agreement.js";
 import { decimalOf, nearest } from "./exact.js";
@@ -15,7 +18,20 @@ const VERSION = 1;
 
 /** Exact sums and comparisons of epsilons as they were written, each as [numerator, denominator]. */
 const plus = ([a, b], [c, d]) => [a * d + c * b, b * d];
+const times = ([a, b], whole) => [a * whole, b];
 const exceeds = ([a, b], [c, d]) => a * d > c * b;
+
+const DIGITS = 12;
+
+/** The least number of 12 significant digits that is not below an exact total. */
+function leastLimit(total) {
+  const near = Number(nearest(...total).toPrecision(DIGITS));
+  if (!exceeds(total, decimalOf(near))) return near;
+  return Number((near + 10 ** (Math.floor(Math.log10(near)) + 1 - DIGITS)).toPrecision(DIGITS));
+}
+
+/** The limit that just covers all rounds of an agreement, of at most 12 digits. */
+export const coveringLimit = ({ epsilon, rounds }) => leastLimit(times(decimalOf(epsilon), BigInt(rounds)));
 
 /** The storage key of a person's budget. The only person at a browser, or the first, has the name "". */
 export const budgetKey = (name = "") => (name === "" ? KEY : `${KEY} ${name}`);
@@ -45,36 +61,36 @@ export class Budget {
 
   /**
    * The private sample of a round that was agreed on. If one was drawn before, it is returned again, even if the person's data has changed.
-   * `part`: {limit, questions} also limits what these questions, [agreement's id, round] each, may cost together with this one.
+   * `part`: {limit, questions} also limits what these questions, [agreement's id, round, `to`] each, may cost together with this one.
    */
-  async release(agreement, law, { round = 1, part } = {}) {
+  async release(agreement, law, { round = 1, part, to } = {}) {
     if (!(agreement instanceof Agreement)) refuse("agreement is not one that Agreement.read gave");
     agreement.checked(law);
     if (count("round", round, Number.MAX_SAFE_INTEGER) > agreement.rounds) {
       refuse(`round = ${round} is more than the ${agreement.rounds} agreed on`);
     }
     if (part !== undefined) checkedLimit(part.limit);
-    return this.#locks.request(this.#key, () => this.#answer(agreement, law, round, part));
+    const question = questionKey(agreement.id, round, checkedAddress(to));
+    return this.#locks.request(this.#key, () => this.#answer(agreement, law, question, part));
   }
 
   /** Refuse what `release` would refuse for lack of budget. Nothing is drawn or charged. */
-  check(agreement, { round = 1, part } = {}) {
+  check(agreement, { round = 1, part, to } = {}) {
     if (part !== undefined) checkedLimit(part.limit);
-    this.#check(this.#read(), agreement, round, part);
+    this.#check(this.#read(), agreement, questionKey(agreement.id, round, checkedAddress(to)), part);
   }
 
-  #check(ledger, agreement, round, part) {
-    if (questionKey(agreement.id, round) in ledger.answers) return;
+  #check(ledger, agreement, question, part) {
+    if (question in ledger.answers) return;
     const no = (which, limit) => refuse(`the ${which} of ${limit} does not allow another epsilon = ${agreement.epsilon}; nothing was drawn or charged`);
     if (part && exceeds(spent(ledger, agreement.epsilon, part.questions), decimalOf(part.limit))) no("limit", part.limit);
     if (exceeds(spent(ledger, agreement.epsilon), decimalOf(this.#limit))) no("budget", this.#limit);
   }
 
-  #answer(agreement, law, round, part) {
+  #answer(agreement, law, question, part) {
     const ledger = this.#read();
-    const question = questionKey(agreement.id, round);
     if (!(question in ledger.answers)) {
-      this.#check(ledger, agreement, round, part);
+      this.#check(ledger, agreement, question, part);
       ledger.answers[question] = { epsilon: agreement.epsilon, sample: agreement.release(law).sample };
       this.#write(ledger);
     }
@@ -82,8 +98,8 @@ export class Budget {
   }
 
   /** The sample of a round that was drawn before; undefined if none was. */
-  answered(agreement, { round = 1 } = {}) {
-    const sample = this.#read().answers[questionKey(agreement.id, round)]?.sample;
+  answered(agreement, { round = 1, to } = {}) {
+    const sample = this.#read().answers[questionKey(agreement.id, round, to)]?.sample;
     return sample === undefined ? undefined : { sample, agreement: agreement.id };
   }
 
@@ -92,9 +108,14 @@ export class Budget {
     return nearest(...spent(this.#read()));
   }
 
-  /** The epsilon that these questions, [agreement's id, round] each, have cost. */
+  /** The epsilon that these questions, [agreement's id, round, `to`] each, have cost. */
   spentOn(questions) {
     return nearest(...spent(this.#read(), 0, questions));
+  }
+
+  /** The limit of at most 12 digits that just covers another epsilon, beside what was spent: in all, or on these questions. */
+  limitWith(epsilon, questions) {
+    return leastLimit(spent(this.#read(), epsilon, questions));
   }
 
   /** Raise the limit from now on, at the person's request. `event`: of their click or key. */
@@ -140,6 +161,11 @@ function checkedLimit(limit) {
   return limit;
 }
 
+function checkedAddress(to) {
+  if (to !== undefined && (typeof to !== "string" || /\s/.test(to))) refuse(`to = ${quoted(to)} is not an address`);
+  return to;
+}
+
 /** The stored ledger; undefined if there is none. */
 function readLedger(storage, key) {
   let text;
@@ -163,8 +189,8 @@ function parseLedger(text) {
   return refuse("what is stored is no budget of this version; nothing is drawn before the person clears it");
 }
 
-const questionKey = (id, round) => `${id} ${round}`;
-const QUESTION = /^[0-9a-f]{64} [1-9][0-9]*$/; // an agreement and a round of it
+const questionKey = (id, round, to = "") => (to === "" ? `${id} ${round}` : `${id} ${round} ${to}`);
+const QUESTION = /^[0-9a-f]{64} [1-9][0-9]*( \S+)?$/; // an agreement, a round of it, and who asks
 const isBudget = (value) => Number.isFinite(value) && value > 0;
 
 /** Whether a value is an object, not a list, and has exactly these fields if any are given (in sorted order). */
@@ -180,7 +206,7 @@ function isAnswer([question, answer]) {
 
 /** What the stored answers have cost plus `more`, as [numerator, denominator]. If `questions` are given, only their answers count. */
 function spent({ answers }, more = 0, questions) {
-  const counted = questions === undefined ? Object.values(answers) : questions.map(([id, round]) => answers[questionKey(id, round)]).filter(Boolean);
+  const counted = questions === undefined ? Object.values(answers) : questions.map((question) => answers[questionKey(...question)]).filter(Boolean);
   return counted.reduce((sum, { epsilon }) => plus(sum, decimalOf(epsilon)), decimalOf(more));
 }
 

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { webcrypto } from "node:crypto";
 import test from "node:test";
 import { Agreement, Budget, checkSeen, DiscreetError, randomInteger } from "../src/discreet.js";
+import { coveringLimit } from "../src/budget.js";
 
 globalThis.crypto ??= webcrypto;
 
@@ -317,6 +318,35 @@ test("a part of a budget has a limit of its own, and only the person raises the 
   assert.equal(Budget.limitOf({ storage }), 2.5);
   assert.equal(new Budget({ limit: 2.5, storage, locks }).spent, 2.5);
   refused(() => new Budget({ limit: 2, storage, locks }), /limit = 2 is not the 2.5/);
+});
+
+test("two collectors with one agreement are two questions", async () => {
+  const storage = new Memory(), law = named.law({ records: ["蓝"] });
+  const budget = new Budget({ limit: 3, storage, locks });
+  const [first, second] = ["https://a.example/", "https://b.example/"];
+  await budget.release(named, law, { to: first });
+  assert.deepEqual([budget.spent, budget.answered(named, { to: second }), budget.answered(named)], [1, undefined, undefined]);
+  await budget.release(named, law, { to: second, part: { limit: 1, questions: [[named.id, 1, second]] } });
+  await budget.release(named, law, { to: first }); // the same question
+  await budget.release(named, law);
+  assert.deepEqual([budget.spent, budget.spentOn([[named.id, 1, first], [named.id, 1]])], [3, 2]);
+  for (const to of ["https://a.example/ 2", 7]) await assert.rejects(budget.release(named, law, { to }), /is not an address/);
+});
+
+test("a limit that just covers an epsilon is never below it", async () => {
+  const epsilons = [0.1 * 3, 1.1 * 1.1, 0.1, 1 / 3, 1e-7 / 3, 2, 0.7 + 0.1, 99.99999999999999, 1 - 2 ** -53];
+  for (const epsilon of epsilons) {
+    for (const rounds of [1, 3]) {
+      const agreement = read({ epsilon, rounds }), storage = new Memory();
+      const limit = coveringLimit(agreement), budget = new Budget({ limit, storage, locks });
+      for (let round = 1; round <= rounds; round += 1) {
+        assert.ok(budget.limitWith(epsilon) <= limit);
+        await budget.release(agreement, agreement.law({ records: [0] }), { round });
+      }
+      assert.ok(limit <= epsilon * rounds * (1 + 2e-11) && Number(limit.toPrecision(12)) === limit);
+    }
+  }
+  assert.deepEqual([coveringLimit({ epsilon: 0.1, rounds: 3 }), coveringLimit({ epsilon: 0.1 * 3, rounds: 1 })], [0.3, 0.300000000001]);
 });
 
 test("two people of one browser have a budget each", async () => {

@@ -53,6 +53,7 @@ test("entries of this version, of the page's own site or of another, are taken b
   assert.equal(collector(RIGHT).clientName(COLLECTION), apart(RIGHT));
   assert.equal(await collector(FALSE).claimName(COLLECTION), apart(FALSE));
   assert.equal(collector("").clientName(COLLECTION), PLAIN);
+  assert.deepEqual([collector(RIGHT), collector("")].map((one) => one.questionsIn(COLLECTION)), [[[FIRST, 1, RIGHT]], [[FIRST, 1]]]);
   assert.equal(collector(FALSE).entryOf(COLLECTION, 1), undefined);
 });
 

@@ -1,6 +1,7 @@
 /** The request that leaves has the same length in bytes for every sample. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
 import test from "node:test";
 import { Agreement } from "../src/agreement.js";
 import { useCatalogue } from "../page/catalogue.js";
@@ -117,4 +118,15 @@ test("a failure leaves a request waiting, and a refusal is counted until somebod
   await at("/a").dismissRefused();
   assert.equal(at("/a").refused, undefined);
   assert.equal(held.size, 0);
+});
+
+test("a collector's redirect gets no sample to another address", async () => {
+  let forwarded = 0;
+  const other = createServer((_, answer) => { forwarded += 1; answer.end("{}"); });
+  await new Promise((ready) => other.listen(0, "127.0.0.1", ready));
+  const collector = createServer((query, answer) => { query.resume(); answer.writeHead(307, { Location: `http://127.0.0.1:${other.address().port}/` }); answer.end(); });
+  await new Promise((ready) => collector.listen(0, "127.0.0.1", ready));
+  await assert.rejects(postSample("{}", `http://127.0.0.1:${collector.address().port}/`));
+  assert.equal(forwarded, 0);
+  for (const server of [other, collector]) server.close();
 });

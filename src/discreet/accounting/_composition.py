@@ -417,6 +417,9 @@ def renyi(profile: BoxProfile, *, order: float) -> float:
         divergence = mass * epsilon * -math.expm1(-epsilon)
     else:
         divergence = math.log1p(mass * math.expm1(t * epsilon) * -math.expm1(-order * epsilon)) / t
+        divergence *= (
+            1.0 + t * epsilon * 2.0**-52
+        )  # the exponent's rounding becomes a relative error of its exponential
     return min(epsilon, divergence * ROUNDED_UP + _UNDERFLOW)
 
 

@@ -27,6 +27,7 @@ from discreet._base.showing import with_short_repr
 from discreet.domain import (
     DOMAIN_FIELDS,
     VERSION,
+    CellDomain,
     Digested,
     Domain,
     Labels,
@@ -300,7 +301,7 @@ class FamilyTerms(AnyFamilyTerms):
     def require_other_outcome_number(self, number: Any) -> int:
         """The number of the outcome that values outside the domain count as; an error if there is no such outcome."""
         outcome = require_number_of_outside_outcome(number)
-        if self.domain.edges is not None:
+        if isinstance(self.domain, CellDomain):
             raise DiscreetError(OTHER_ON_INTERVAL_MESSAGE)
         if outcome >= self.size:
             raise DiscreetError(f"other = {outcome} is not one of the outcomes 0 to {self.size - 1}")
@@ -308,7 +309,11 @@ class FamilyTerms(AnyFamilyTerms):
 
     def outcome_number(self, label: Any) -> int:
         """The number of the outcome with this label; an error on an interval, whose cells have none."""
-        return super().outcome_number(label) if self.domain.edges is not None else int(self.domain.numbers([label])[0])
+        return (
+            super().outcome_number(label)
+            if isinstance(self.domain, CellDomain)
+            else int(self.domain.numbers([label])[0])
+        )
 
     def family(self) -> FiniteFamily:
         """The family, if the terms contain all of it: weights that are listed, or a uniform reference."""

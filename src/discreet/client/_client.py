@@ -46,7 +46,7 @@ from discreet.client import _collector as collector, _protocol as protocol
 from discreet.client._collector import Collector, Offer, Patience
 from discreet.client._device_data import AnySampler, DeviceData, DeviceDraw
 from discreet.client._protocol import parse_address
-from discreet.domain import Numbers
+from discreet.domain import CellDomain, Numbers
 from discreet.errors import CollectorError, DiscreetError, LedgerError, check_count, check_path
 from discreet.families import ContinuousFamily
 from discreet.ledger import (
@@ -281,7 +281,7 @@ class Client:
         """
         data = DeviceData.from_arguments(p, records, counts, rows)
         if round is not None:
-            check_count("round", round)
+            round = check_count("round", round)
         offer = self._collector.read_offer(self._pinned)
         to = self._destination_of_offer(offer)
         # what was sent before may be sent again, and is acknowledged
@@ -403,7 +403,7 @@ def longest_sample_length(sampler: AnySampler) -> int:
     family = sampler.family
     if isinstance(family, ContinuousFamily):
         return (_POINT + 2) * family.dim
-    if family.domain.edges is not None:
+    if isinstance(family.domain, CellDomain):
         return _POINT
     if isinstance(family.domain, Numbers):
         return collector.json_length_of_sample(family.domain.size - 1)

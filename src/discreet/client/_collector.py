@@ -30,10 +30,10 @@ from typing import Any, TypeGuard
 
 from discreet._base.files import error_reason
 from discreet._base.showing import pluralise
-from discreet.agreement import MOST_LISTED, Agreement, FamilyTerms
+from discreet.agreement import MOST_LISTED, Agreement, ContinuousTerms, FamilyTerms
 from discreet.client import _protocol as protocol
 from discreet.client._protocol import Address, CollectionStatement, has_valid_signature, signature_from_json_or_none
-from discreet.errors import POSITIVE, CollectorError, DiscreetError, Range
+from discreet.errors import POSITIVE, CollectorError, DiscreetError, Range, check_count
 
 _PART = 1 << 16
 
@@ -245,6 +245,7 @@ _ID = re.compile("[0-9a-f]{64}")
 _MOST_SAID = 1 << 20  # bytes of JSON
 _MOST_AGREED = 1 << 26  # bytes of an agreement that lists its labels
 _MOST_OUTCOMES = 10**7  # more would fill a device's memory
+_MOST_CELLS, _MOST_COORDINATES = 1 << 17, 10**8  # more would take a device's memory, or minutes
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _SENTENCE = 300  # characters of a server's message to show
 
@@ -275,13 +276,16 @@ class Offer:
             )
         if not self.rounds:
             raise CollectorError(f"no samples are taken now under agreement {self.agreement}; try again later")
-        if number is not None and number not in self.rounds:
+        if number is None:
+            return self.rounds[-1]
+        number = check_count("round", number)
+        if number not in self.rounds:
             open_rounds = ", ".join(map(str, self.rounds))
             raise CollectorError(
                 f"round = {number} is not open: samples are taken in {open_rounds}; leave it out (--round). Another round "
                 "than that of an earlier run is another release, which costs epsilon again"
             )
-        return self.rounds[-1] if number is None else number
+        return number
 
 
 @dataclass(frozen=True)
@@ -361,6 +365,8 @@ class Collector:
         if agreement.id != agreement_id:
             raise CollectorError(f"{self.address} offers agreement {agreement_id} but sends {agreement.id}")
         terms = agreement.family
+        if isinstance(terms, ContinuousTerms):
+            self._refuse_costly_atoms(terms)
         if not isinstance(terms, FamilyTerms):
             return agreement
         if terms.size > _MOST_OUTCOMES:
@@ -371,6 +377,16 @@ class Collector:
             return agreement
         weights = self._get_successful_answer(protocol.WEIGHTS, agreement_id, most=8 * terms.size)
         return replace(agreement, family=terms.with_weights(weights.body, f"{self.address}{protocol.WEIGHTS}"))
+
+    def _refuse_costly_atoms(self, terms: ContinuousTerms) -> None:
+        """Reject an agreement whose cells or points would take a device's memory, or minutes."""
+        by, count = terms.atoms["by"], terms.atoms["count"]
+        size, most = (count, _MOST_CELLS) if by == "cells" else (count * terms.dim, _MOST_COORDINATES)
+        if size > most:
+            raise CollectorError(
+                f"{self.address} offers an agreement on {count:,} {by} in {pluralise(terms.dim, 'dimension')}; no more than "
+                f"{most:,} {'cells' if by == 'cells' else 'coordinates'} can be collected"
+            )
 
     def refuse_unnamed_own_mechanism(self, agreement: Agreement, *, named: bool) -> None:
         """Reject an agreement on a mechanism of somebody's own, unless this side named it: a collector must not choose code that sees data.

@@ -118,7 +118,7 @@ class DeviceData:
             numbers = _outcome_numbers_of_records(domain, self.records)
             values = np.ones(len(numbers))
         elif isinstance(self.amounts, LabelledValues):
-            label_domain = Numbers(domain.size) if domain.edges is not None else domain
+            label_domain = Numbers(domain.size) if isinstance(domain, CellDomain) else domain
             numbers, values = label_domain.find_numbers(list(self.amounts.labels)), self.amounts.values
         elif self.amounts is not None and len(self.amounts) == domain.size:
             numbers, values = np.arange(domain.size), self.amounts

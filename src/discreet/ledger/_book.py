@@ -311,6 +311,8 @@ class Book:
         if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'place'").fetchone():
             return
         for (noted_path,) in database.execute("SELECT path FROM place").fetchall():
+            if not isinstance(noted_path, bytes):
+                raise LedgerError(self._refusal_text(_DAMAGED))
             journal = noted_path + _JOURNAL
             if (
                 b"\0" not in noted_path

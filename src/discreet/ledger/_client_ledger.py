@@ -323,13 +323,13 @@ class Ledger:
         to: Destination | None = None,
     ) -> Entry:
         agreement.check_sampler(sampler)
-        agreement.check_round(round)
+        round_number = agreement.check_round(round)
         needs_seed = isinstance(sampler, JointSampler) or (
             not isinstance(sampler, SurveySampler) and isinstance(sampler.family, ContinuousFamily)
         )
         return self._find_or_add_charge(
             agreement.id,
-            round=round,
+            round=round_number,
             profile=profile_of(sampler),
             draw=draw,
             place=secrets.randbits(62) if needs_seed else None,
@@ -371,6 +371,10 @@ class Ledger:
         `draw` may be called without its sample being used or seen.
         """
         check_kind("agreement", agreement, str, "pass the id of the agreement")
+        if agreement in (_KEY, _BOUND):
+            raise DiscreetError(
+                f"agreement = {agreement!r} begins other lines of a ledger; pass the id of the agreement"
+            )
         check_kind("profile", profile, BoxProfile, "pass profile_of(sampler)")
         check_callable("draw", draw, "pass a function that draws the number of a sample")
         return self._find_or_add_charge(agreement, round=round, profile=profile, draw=draw).sample
@@ -387,7 +391,7 @@ class Ledger:
         to: Destination | None = None,
     ) -> Entry:
         """The charge for this question: the stored one, or a new one. `privacy`: the promise of one release, if it is known."""
-        check_count("round", round)
+        round = check_count("round", round)
         entry = self._find_charge_for_question(self._book.read_lines(), agreement=agreement, round=round, to=to)
         if entry is not None:
             return entry

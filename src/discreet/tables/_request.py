@@ -22,6 +22,7 @@ from discreet.errors import (
     LargeEpsilonWarning,
     OutsideFamilyWarning,
     check_choice,
+    check_count,
     check_kind,
     warn_caller,
 )
@@ -424,11 +425,11 @@ def _requested_or_agreed_term(name: str, terms: RequestTerms, agreement: Agreeme
     return _USUAL.get(name) if term is None else term
 
 
-def _requested_round_number(terms: RequestTerms, agreement: Agreement | None) -> Any:
+def _requested_round_number(terms: RequestTerms, agreement: Agreement | None) -> int:
     """The number of the round; that of a date by the schedule of the agreement."""
     number = terms.get("round", 1)
     if not isinstance(number, (str, date)):
-        return number
+        return check_count("round", number)
     if agreement is None:
         raise DiscreetError(
             f"round = {str(number)!r} is not a number, and a date is a round only under an agreement that says when its rounds are: "
