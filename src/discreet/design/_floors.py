@@ -402,14 +402,14 @@ def outputs_on_and_off_support(
     too_small = np.minimum.reduceat(low / p, examples.starts)  # all entries are at the floor, and |m| <= 1
     too_large = np.maximum.reduceat(high / p, examples.starts)  # all entries are at the ceiling
     slope = np.clip(1.0, too_small, too_large)
-    settled = at_ceiling.copy()
+    is_settled = at_ceiling.copy()
     for _ in range(_STEPS):
         value = slope[client] * p
         q = np.clip(value, low, high)
         middle = examples.sum_by_client(np.where(q == value, p, 0.0))
         excess = examples.sum_by_client(q) + rest - 1.0
-        settled |= np.abs(excess) <= _ROUNDING
-        if settled.all():
+        is_settled |= np.abs(excess) <= _ROUNDING
+        if is_settled.all():
             break
         too_large = np.where(excess > 0.0, np.minimum(slope, too_large), too_large)
         too_small = np.where(excess < 0.0, np.maximum(slope, too_small), too_small)
@@ -419,8 +419,8 @@ def outputs_on_and_off_support(
         midpoint = np.sqrt(too_small) * np.sqrt(too_large)
         next_slope = np.where(usable, step, midpoint)
         is_stuck = np.abs(next_slope - slope) <= 4e-16 * slope
-        settled |= is_stuck
-        slope = np.where(settled, slope, next_slope)
+        is_settled |= is_stuck
+        slope = np.where(is_settled, slope, next_slope)
     q = np.where(at_ceiling[client], high, np.clip(slope[client] * p, low, high))
     return q, np.where(
         at_ceiling, np.maximum(1.0 - examples.sum_by_client(q), 0.0), rest
