@@ -378,13 +378,13 @@ class CellPartition:
     def of_family(cls, family: ContinuousFamily, count: int, refinement: str | None) -> CellPartition:
         """At least `count` cells, with refined masses if so agreed, or if it is left open and one rule on each cell is not accurate."""
         panels, masses = _cells_of_at_most_equal_mass(family, count, _reference_masses_of_panels)
-        unresolved = _total_variation_to_finer_masses(family, panels, masses) if refinement != REFINED else 0.0
-        if refinement == REFINED or (refinement is None and unresolved > _LARGEST_ONE_RULE_ERROR):
+        unresolved_mass = _total_variation_to_finer_masses(family, panels, masses) if refinement != REFINED else 0.0
+        if refinement == REFINED or (refinement is None and unresolved_mass > _LARGEST_ONE_RULE_ERROR):
             panels, masses = _cells_of_at_most_equal_mass(family, count, _refined_reference_masses_of_panels)
-            refinement, unresolved = REFINED, _total_variation_to_finer_masses(family, panels, masses)
-        if unresolved > _COARSE_CELLS:
+            refinement, unresolved_mass = REFINED, _total_variation_to_finer_masses(family, panels, masses)
+        if unresolved_mass > _COARSE_CELLS:
             warn_caller(
-                f"the reference of {family!r} varies within cells: the masses of the {len(panels)} cells are off by {unresolved:.1g} in "
+                f"the reference of {family!r} varies within cells: the masses of the {len(panels)} cells are off by {unresolved_mass:.1g} in "
                 "total variation. So are the risks and divergences that are stated, but not the guarantee; take many more cells, or Points",
                 UnresolvedWarning,
             )
