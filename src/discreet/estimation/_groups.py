@@ -454,11 +454,11 @@ class PooledPopulation:
             law = replace(stages[0], confidence=self.confidence).law
             return (law.low, law.high) if among == 1 else (law.all_low, law.all_high)
         if len(stages) == 2:
-            scaled = (
+            scaled_errors = (
                 weights[0] * standard_error_of_uniform_share(stages[0]),
                 weights[1] * standard_error_of_uniform_share(stages[1]),
             )
-            scores = SplitScores.from_standard_errors(scaled, error, SPLITS)
+            scores = SplitScores.from_standard_errors(scaled_errors, error, SPLITS)
             first_bounds, second_bounds = (
                 ShareBounds.from_estimate_and_scores(stage, steps)
                 for stage, steps in zip(stages, (scores.before, scores.after), strict=True)

@@ -479,8 +479,8 @@ def _interval_ends_despite_liars(estimate: AnyPopulation, number: int, among: in
     """The ends of the hull of all intervals that honest clients can give if `number` of the clients lie."""
     if estimate.rows is not None:
         fewer, more = (
-            estimate.rows.share_interval_ends(estimate.confidence, among=among, liars=added)
-            for added in (-number, number)
+            estimate.rows.share_interval_ends(estimate.confidence, among=among, liars=added_clients)
+            for added_clients in (-number, number)
         )
     else:
         shifted_counts = np.maximum(estimate.counts - number, 0), np.minimum(estimate.counts + number, estimate.clients)
