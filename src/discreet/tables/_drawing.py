@@ -569,7 +569,7 @@ class LedgerSettlement:
             np.concatenate([group.drawn.within for group in groups]),
             over_budget=self._over_budget,
         )
-        self.known, self.over_budget = settlement.known, settlement.over_budget
+        self.known, self.over_budget = settlement.known_clients, settlement.over_budget
         start = 0
         for part in parts:
             group_draws = []
@@ -585,7 +585,7 @@ def _released_clients_and_draws(
     group: UnsettledGroup, settlement: Settlement, span: slice
 ) -> tuple[pa.Array, Draws, Any]:
     """The released clients of a group, with their samples and their parts."""
-    mask = settlement.kept[span]
+    mask = settlement.may_leave[span]
     draws = replace(
         group.drawn,
         outcomes=settlement.outcomes[span][mask],
