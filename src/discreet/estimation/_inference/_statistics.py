@@ -186,10 +186,10 @@ def quantile_interval_fields(
 
 @dataclass(frozen=True, eq=False)
 class BlockSums:
-    """V of centred values. `everywhere`: the mean of V^2 over blocks; `given`: over those with each outcome, at most; `most`: max V."""
+    """V of centred values. `everywhere`: the mean of V^2 over blocks; `by_outcome`: over those with each outcome, at most; `most`: max V."""
 
     everywhere: float
-    given: Floats
+    by_outcome: Floats
     most: float
 
 
@@ -312,7 +312,7 @@ class SupportStatistics:
         centred_values = phi - mean
         if len(np.unique(phi)) == 2:
             return mean + self._centred_mean_upper_bound(centred_values, miss, math.inf)
-        psi = centred_report_sums(self.sampler.blocks, centred_values).given
+        psi = centred_report_sums(self.sampler.blocks, centred_values).by_outcome
         psi_mean = float(psi.mean())
         psi_bound = psi_mean + self._centred_mean_upper_bound(psi - psi_mean, _FOR_VARIANCE * miss, math.inf)
         return mean + self._centred_mean_upper_bound(centred_values, (1.0 - _FOR_VARIANCE) * miss, psi_bound)
@@ -402,7 +402,7 @@ class _AverageTest:
         """The tests of centred values; `bound`: on P(psi), from elsewhere."""
         sums, chances = centred_report_sums(sampler.blocks, phi), sampler.chances
         own_weight = chances.gap / (1.0 - float(sampler.blocks.chance_of_holding_second_point))  # 1 - beta
-        hull_x, hull_y = concave_hull(phi, sums.given)
+        hull_x, hull_y = concave_hull(phi, sums.by_outcome)
 
         def second_moment(mu: Floats) -> Floats:
             return (1.0 - own_weight) * sums.everywhere + own_weight * np.minimum(np.interp(mu, hull_x, hull_y), bound)
