@@ -191,11 +191,11 @@ def network_layers(row: NDArray[np.floating], dim: int, width: int) -> list[tupl
 
 def logits(row: NDArray[np.floating], x: Floats, width: int) -> Floats:
     """The classifier's log-odds at points (n, dim)."""
-    *hidden, (last, shift) = network_layers(row, x.shape[1], width)
+    *hidden_layers, (last, shift) = network_layers(row, x.shape[1], width)
     out = np.empty(len(x))
     for start in range(0, len(x), _BLOCK):
         values = x[start : start + _BLOCK]
-        for weights, bias in hidden:
+        for weights, bias in hidden_layers:
             values = np.tanh(values @ weights.T + bias)
         out[start : start + _BLOCK] = (values @ last.T + shift)[:, 0]
     return out
