@@ -465,19 +465,8 @@ def agreements_from_rows(rows: Iterable[Sequence[Any]]) -> list[StoredAgreement]
     """
     agreements = []
     for (
-        collection,
-        follows,
-        text,
-        weights,
-        identity,
-        apart,
-        *signature_columns,
-        closed,
-        least,
-        shown,
-        ticket,
-        questions,
-    ) in rows:
+        collection, follows, text, weights, identity, apart, *signature_columns, closed, least, shown, ticket, questions,
+    ) in rows:  # fmt: skip
         agreement = Agreement.from_json(text)
         if weights is not None:
             agreement = agreement.with_weights(weights)

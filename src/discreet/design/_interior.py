@@ -234,7 +234,7 @@ class InteriorPoint:
         *,
         cautious: bool = False,
     ) -> None:
-        self.examples, self.size, self.seen = examples, examples.size, examples.seen.size
+        self.examples, self.size, self.seen = examples, examples.size, examples.seen_outcomes.size
         growth = math.expm1(epsilon)
         least_total = math.exp(-epsilon)
         mollifier_mass = math.exp(-epsilon / 2.0)  # |m| of the mollifier

@@ -191,7 +191,7 @@ class _CutProgramme:
     def __init__(self, problem: CutProblem) -> None:
         self.problem = problem
         examples, ratio = problem.examples, math.exp(problem.epsilon)
-        n, seen_count, size = len(examples), examples.seen.size, examples.mass.size
+        n, seen_count, size = len(examples), examples.seen_outcomes.size, examples.mass.size
         unseen_count = examples.size - seen_count
         self.open = np.flatnonzero(examples.partial_support_indicators)
         rests = self.open.size
@@ -288,7 +288,7 @@ class _CutProgramme:
         margin = _INSIDE / (ratio + size - 1)
         low = np.maximum(x / ratio, self.problem.least) * (1.0 - _INSIDE) + margin
         solution = CutSolution(
-            low[floor : floor + examples.seen.size],
+            low[floor : floor + examples.seen_outcomes.size],
             float(low[other]),
             masses,
             weights / weights.sum(),

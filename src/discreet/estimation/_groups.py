@@ -465,12 +465,12 @@ class PooledPopulation:
             )
             # of each step the ends on which both scores are larger: the first falls while the second grows
             low = (
-                weights[0] * first_bounds.low[first_bounds.places, :-1]
-                + weights[1] * second_bounds.low[second_bounds.places, 1:]
+                weights[0] * first_bounds.low[first_bounds.pair_numbers, :-1]
+                + weights[1] * second_bounds.low[second_bounds.pair_numbers, 1:]
             )
             high = (
-                weights[0] * first_bounds.high[first_bounds.places, :-1]
-                + weights[1] * second_bounds.high[second_bounds.places, 1:]
+                weights[0] * first_bounds.high[first_bounds.pair_numbers, :-1]
+                + weights[1] * second_bounds.high[second_bounds.pair_numbers, 1:]
             )
             return low.min(axis=1), high.max(axis=1)
         stage_error = (1.0 - self.confidence) / (among * len(stages))

@@ -355,7 +355,7 @@ def solve_long_rows(
         )
         at_ceiling = (totals - b * z_portions) / (B - b)
         totals = tl.where(lift > 0.0, B * at_ceiling + (b * lift) * (z_portions - at_ceiling), totals)
-        wanted = (totals.to(tl.float64) * (TOTAL / z.to(tl.float64))).to(tl.int64)
+        wanted_totals = (totals.to(tl.float64) * (TOTAL / z.to(tl.float64))).to(tl.int64)
         if REFERENCE:
             columns_per_lane = tl.cdiv(size, BLOCK)
             surely, least, fullest = bound_portions(
@@ -368,11 +368,15 @@ def solve_long_rows(
                 z_portions * upper < SURELY_WHOLE, tl.minimum(columns_of_portions * upper.to(tl.int64), WHOLE), WHOLE
             )
             surely = least
-        wanted = tl.minimum(tl.maximum(wanted, least), fullest)
+        wanted_totals = tl.minimum(tl.maximum(wanted_totals, least), fullest)
         marked_least = least
         if REFERENCE:
             surely_sum, least_sum, wanted_sum, wanted_roughly, fullest_roughly, crossed_portions = tl.reduce(
-                (surely, least, wanted, wanted.to(tl.float64), fullest.to(tl.float64), (fullest < least).to(tl.int32)), 0, add_bounds
+                (
+                    surely, least, wanted_totals, wanted_totals.to(tl.float64), fullest.to(tl.float64),
+                    (fullest < least).to(tl.int32),
+                ),
+                0, add_bounds,
             )  # fmt: skip
             wanted_sum = tl.where(wanted_roughly > SURELY_PAST, WHOLE, wanted_sum)
             whole_row = (
@@ -386,7 +390,7 @@ def solve_long_rows(
             portions_out = portions + row * 4 * PORTIONS + numbers_of_portions
             tl.store(portions_out, surely)
             tl.store(portions_out + PORTIONS, marked_least)
-            tl.store(portions_out + 2 * PORTIONS, wanted)
+            tl.store(portions_out + 2 * PORTIONS, wanted_totals)
             tl.store(portions_out + 3 * PORTIONS, fullest)
         if REFERENCE:
             if part == 0:
@@ -398,12 +402,12 @@ def solve_long_rows(
                     start = tl.where(
                         uniform < surely_sum,
                         0,
-                        tl.where(uniform < least_sum, surely, tl.where(uniform < wanted_sum, least, wanted)),
+                        tl.where(uniform < least_sum, surely, tl.where(uniform < wanted_sum, least, wanted_totals)),
                     )
                     end = tl.where(
                         uniform < surely_sum,
                         surely,
-                        tl.where(uniform < least_sum, least, tl.where(uniform < wanted_sum, wanted, fullest)),
+                        tl.where(uniform < least_sum, least, tl.where(uniform < wanted_sum, wanted_totals, fullest)),
                     )
                     before = tl.where(
                         uniform < least_sum, surely_sum, tl.where(uniform < wanted_sum, least_sum, wanted_sum)
@@ -416,9 +420,9 @@ def solve_long_rows(
                     )  # fmt: skip
                 tl.store(out + row, outcome)
         else:
-            portion, at = find_portion(least * 0, wanted - least, uniform - tl.load(whole + 1), PORTIONS)
+            portion, at = find_portion(least * 0, wanted_totals - least, uniform - tl.load(whole + 1), PORTIONS)
             if portion == PORTIONS:
-                portion, at = find_portion(wanted - least, fullest - least, at, PORTIONS)
+                portion, at = find_portion(wanted_totals - least, fullest - least, at, PORTIONS)
             if portion % split == part:
                 first = portion * UNIT
                 end = tl.minimum(size, first + UNIT)

@@ -184,7 +184,7 @@ def exact_cost_excess_over_lower_bound(kl_design: Design, laws: Floats) -> float
     examples, weights = kl_design.certificate.examples, kl_design.sampler.weights(laws)
     total = sum(map(int, weights[0]))
     mean = Fraction(0)
-    outcome = examples.seen[examples.outcome]
+    outcome = examples.seen_outcomes[examples.outcome]
     for client, x, p in zip(examples.client_of_entry.tolist(), outcome.tolist(), examples.mass.tolist(), strict=True):
         ratio = Fraction(p) * total / int(weights[client, x])
         mean += Fraction(p) * (log_bracket(ratio)[1] if ratio >= 1 else -log_bracket(1 / ratio)[0])
