@@ -269,13 +269,13 @@ def check_callable(name: str, value: Any, fix: str) -> None:
 
 def refuse_repeated_column_names(names: Sequence[str], where: str, *, shown: bool = True) -> None:
     """Reject a table with two columns of one name, since the name would be ambiguous. `shown`: whether the message may show it."""
-    seen: dict[str, int] = {}
-    for place, name in enumerate(names, start=1):
-        if name and name in seen:
+    position_by_name: dict[str, int] = {}
+    for position, name in enumerate(names, start=1):
+        if name and name in position_by_name:
             which = (
                 f"column {name!r} comes twice in {where}"
                 if shown
-                else f"columns {seen[name]} and {place} of {where} have one name"
+                else f"columns {position_by_name[name]} and {position} of {where} have one name"
             )
             raise DiscreetError(f"{which}; rename one of them")
-        seen[name] = place
+        position_by_name[name] = position

@@ -244,7 +244,7 @@ def test_entries_of_an_earlier_version_are_for_one_collector(embed: Any, service
     page.reload()
     page.get_by_label("red").wait_for()
     page.evaluate(ADD_ELEMENT, [collector.address.replace("127.0.0.1", "localhost"), collection])
-    names = []
+    names: list[str] = []
     for element, colour in (
         (page.locator("discreet-survey").nth(0), "red"),
         (page.locator("discreet-survey").nth(1), "green"),

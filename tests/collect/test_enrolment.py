@@ -72,7 +72,7 @@ CLIENT, GATEWAY = "client-token-0001", "gateway-token-001"
 def test_without_tokens_everybody_speaks_and_no_header_matters(where: str) -> None:
     with closing(open_store(where)) as store:
         everybody = store.read_enrolment()
-    assert not everybody.needed
+    assert not everybody.is_needed
     for said in ([], ["Basic abc"], ["Bearer abc"]):
         assert gateway_id_from_authorization(everybody, said) is None
 
@@ -82,7 +82,7 @@ def test_a_token_of_a_gateway_is_no_client_and_a_client_no_gateway(where: str) -
         assert add_tokens_to_store(store, [CLIENT], [GATEWAY]) == 2
         assert add_tokens_to_store(store, [CLIENT], [GATEWAY]) == 0
         enrolled = store.read_enrolment()
-        assert enrolled.needed
+        assert enrolled.is_needed
         assert store.unrevoked_client_tokens_among([token_digest(CLIENT), token_digest(GATEWAY)]) == {
             token_digest(CLIENT)
         }
@@ -108,7 +108,7 @@ def test_a_token_that_is_revoked_stays_so_and_the_store_stays_enrolled(where: st
         assert store.revoke_token_digests([token_digest(CLIENT)]) == 0
         add_tokens_to_store(store, [CLIENT], [GATEWAY])  # as a service that is started with the old files again
         assert store.unrevoked_client_tokens_among([token_digest(CLIENT)]) == set()
-        assert (store.read_enrolment().needed, store.read_enrolment().gateways) == (True, {})
+        assert (store.read_enrolment().is_needed, store.read_enrolment().gateways) == (True, {})
 
 
 def test_a_token_that_two_commands_add_at_once_is_in_one_list(where: str, monkeypatch: pytest.MonkeyPatch) -> None:

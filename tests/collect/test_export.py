@@ -96,7 +96,9 @@ def test_an_estimate_of_it_is_the_service_s(store: Store, tmp_path: Path, name: 
     filled(store, agreement, np.random.default_rng(1).integers(0, 40, size))
     export(store, tmp_path / "out.parquet")
     (collected,) = Catalogue(store, [1]).all_agreements
-    told = json_document_of_estimate(collected.kept, collected.sampler, store.outcome_counts(agreement.id, 1), 0.9)
+    told = json_document_of_estimate(
+        collected.stored_agreement, collected.sampler, store.outcome_counts(agreement.id, 1), 0.9
+    )
     asked = [part for each in told["statistics"] for part in ("--statistic", each["name"])]
     assert bool(asked) == (name in ("cells", "line") and told["identifiable"])
     options = ["--confidence", "0.9", "--json", *asked]

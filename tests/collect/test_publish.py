@@ -173,9 +173,9 @@ def _equal_shares(count: int, share: float) -> list[dict[str, Any]]:
     return [{"outcome": str(number), "reports": 0, "law": law} for number in range(count)]
 
 
-@pytest.mark.parametrize(("ordered", "says"), [(True, "10 later ones are"), (False, "10 smaller ones are")])
-def test_a_picture_says_which_rows_it_omits(ordered: bool, says: str) -> None:
-    _, parts = _height_and_svg_of_bar_rows(_equal_shares(40, 1 / 40), "reports", ordered=ordered)
+@pytest.mark.parametrize(("has_order", "says"), [(True, "10 later ones are"), (False, "10 smaller ones are")])
+def test_a_picture_says_which_rows_it_omits(has_order: bool, says: str) -> None:
+    _, parts = _height_and_svg_of_bar_rows(_equal_shares(40, 1 / 40), "reports", has_order=has_order)
     assert says in parts[-1]
 
 

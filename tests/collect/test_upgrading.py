@@ -108,7 +108,7 @@ def test_a_store_of_format_1_is_carried_on(where: str) -> None:
         assert verdicts == [Verdict.AGAIN, Verdict.SPOKEN, *[Verdict.COUNTED] * 200]
         store.add(SECOND, follows=FIRST.id)
         assert store.count_arrivals(SECOND.id, 1, [arrival("bob", 1, key="other")], DAY) == [Verdict.SPOKEN]
-        assert not store.read_enrolment().needed
+        assert not store.read_enrolment().is_needed
         assert [kept.signed for kept in store.agreements()] == [None, None]
     for _ in range(2):
         with closing(open_store(where, create=False)) as store:

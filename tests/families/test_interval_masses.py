@@ -89,7 +89,7 @@ def test_a_distribution_of_scipy_between_edges_in_the_middle_and_in_both_tails(n
         edges = np.unique(np.concatenate([*places, given.ppf(0.5) + scale * np.array([1e-9, 1e-3])]))
         edges = edges[np.isfinite(edges)]
         found = masses_of(given, edges)
-        assert found.proved
+        assert found.is_proved
         assert np.median(found.high - found.low) <= 1e-8
         with mpmath.workdps(40):
             tails = [
@@ -110,7 +110,7 @@ def test_extreme_distances_are_enclosed_or_not_taken_at_their_word(name: str) ->
     far = np.array([1e-149, 1e-100, 1e-10, 0.5, 1e10, 1e100, 1e149])
     far = far[far <= one.support()[1]]
     found = masses_of(one, far)
-    assert found.proved
+    assert found.is_proved
     with mpmath.workdps(400):
         tails = [TAILS[name](mpmath.mpf(float(x)), *map(mpmath.mpf, shapes)) for x in far]
         for i, ((low, low_beyond), (high, high_beyond)) in enumerate(itertools.pairwise(tails)):
@@ -120,7 +120,7 @@ def test_extreme_distances_are_enclosed_or_not_taken_at_their_word(name: str) ->
     for loc, scale in ((0.0, 1e-60), (0.0, 1e-250), (-1e95, 1e-60), (0.0, 1.0), (1e-200, 1.0)):
         named = getattr(stats, name)(*shapes, loc=loc, scale=scale)
         for given in (named, getattr(stats, name)(*shapes, loc, scale)):
-            assert masses_of(given, edges).proved == (scale == 1.0 or (name != "t" and scale == 1e-60)), (loc, scale)
+            assert masses_of(given, edges).is_proved == (scale == 1.0 or (name != "t" and scale == 1e-60)), (loc, scale)
 
 
 @pytest.mark.parametrize("make", [mixture_client, table_client])
@@ -155,7 +155,7 @@ def even(x: Real) -> Real:
 def test_distributions_of_scipy_s_new_style(given: Any, below: Callable[[Real], Real]) -> None:
     edges = np.unique(np.append(np.linspace(0.0, 1.0, 41), [0.1, 0.3, 0.7]))
     found = masses_of(given, edges)
-    assert found.proved
+    assert found.is_proved
     with mpmath.workdps(60):
         values = [below(mpmath.mpf(float(x))) for x in edges]
         for i, (low, high) in enumerate(itertools.pairwise(values)):
@@ -167,17 +167,17 @@ def test_what_is_known_of_others() -> None:
     exact = np.diff(stats.norm.cdf(edges))
     for given in (stats.Normal(), stats.norm, stats.Mixture([stats.Normal(), stats.Normal()], weights=[0.3, 0.7])):
         found = masses_of(given, edges)
-        assert found.proved
+        assert found.is_proved
         assert found.mass == pytest.approx(exact, rel=1e-12)
     data = np.random.default_rng(0).normal(size=50)
     kernels = stats.gaussian_kde(data)
     found = masses_of(kernels, edges)
-    assert found.proved
+    assert found.is_proved
     assert found.mass == pytest.approx([kernels.integrate_box_1d(a, b) for a, b in itertools.pairwise(edges)])
     for given in (stats.beta(1e-4, 2.0), stats.gamma(a=1e6), stats.truncnorm(-1e-3, 1e-3)):
-        assert not masses_of(given, edges).proved
+        assert not masses_of(given, edges).is_proved
     triangle = masses_of(stats.triang(0.5, -1.0, 2.0), edges)  # whose upper tail scipy does not know
-    assert not triangle.proved
+    assert not triangle.is_proved
     assert triangle.mass.sum() == pytest.approx(1.0)
 
 
@@ -225,7 +225,7 @@ def test_a_bounded_density() -> None:
     for one in (BoundedDensity(known.pdf, lipschitz=steep), BoundedDensity(known, cdf=known.cdf, error=1e-9)):
         found = one.interval_masses(edges)
         assert isinstance(found, IntervalMasses)
-        assert found.proved
+        assert found.is_proved
         assert (found.low <= exact).all()
         assert (exact <= found.high).all()
         assert (found.high - found.low).max() <= 1e-4

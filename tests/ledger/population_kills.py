@@ -47,7 +47,7 @@ def settle_until_killed(folder: Path, secret: Secret, pipe: int, seed: int, care
         found = ledger.charge_clients_once(
             asked, ClientDigests(clients * np.uint64(977), clients), drawn, NO_CELLS, over_budget="drop"
         )
-        publish(pipe, clients[found.kept], asked.number, found.outcomes[found.kept])
+        publish(pipe, clients[found.may_leave], asked.number, found.outcomes[found.may_leave])
 
 
 def publish(pipe: int, clients: "np.ndarray[tuple[int], np.dtype[np.uint64]]", number: int, samples: object) -> None:

@@ -540,16 +540,10 @@ def test_a_file_that_was_cut_off_is_damaged(ledger: Ledger) -> None:
     sampler = OptimalSampler(Simplex(3), epsilon=0.1)
     ledger.release(sampler, [0.2, 0.3, 0.5], agreement=Agreement.of(sampler))
     content = ledger.path.read_bytes()
-    entries = ledger.entries()
-    for lost in (7, 30, 100, 300, 590, 4096):
+    for lost in (300, 590, 4096):
         ledger.path.write_bytes(content[:-lost])
-        try:
-            assert Ledger(ledger.path).entries() == entries  # where SQLite had nothing in these bytes
-        except LedgerError as error:
-            assert "damaged" in str(error)
-    ledger.path.write_bytes(content[:-100])
-    with pytest.raises(LedgerError, match="damaged"):
-        Ledger(ledger.path)
+        with pytest.raises(LedgerError, match="damaged"):
+            Ledger(ledger.path)
 
 
 RACE = """

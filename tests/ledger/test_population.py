@@ -54,7 +54,7 @@ def settle(ledger: PopulationLedger, clients: list[int], drawn: int, what: Round
     """Client -> sample, where `drawn` plus the client's number was drawn for each."""
     outcomes = np.array(clients, dtype=np.int64) + drawn
     found = ledger.charge_clients_once(what, names(clients), outcomes, NO_CELLS, **how)
-    return {client: int(found.outcomes[place]) for place, client in enumerate(clients) if found.kept[place]}
+    return {client: int(found.outcomes[place]) for place, client in enumerate(clients) if found.may_leave[place]}
 
 
 def test_a_repeated_round_gives_the_stored_samples_to_fewer_clients_and_to_more(ledger: PopulationLedger) -> None:
@@ -95,7 +95,7 @@ def test_clients_over_budget_stop_the_run_or_are_left_out_and_counted(ledger: Po
     assert len(read_budget_and_runs(ledger.folder)[1]) == 2
     assert settle(ledger, [1, 2, 3, 4], 50, asked(3), over_budget="drop") == {1: 51, 3: 53, 4: 54}
     found = ledger.charge_clients_once(asked(4), names([1, 2, 3, 4]), np.arange(4), NO_CELLS, over_budget="drop")
-    assert (found.kept.tolist(), found.over_budget, found.known) == ([False, False, False, True], 3, 0)
+    assert (found.may_leave.tolist(), found.over_budget, found.known_clients) == ([False, False, False, True], 3, 0)
     assert settle(ledger, [1, 2], 99, asked(1)) == {1: 1, 2: 2}  # what is paid for stays available
     with pytest.raises(DiscreetError, match="over_budget = 'x' is not one of refuse, drop"):
         settle(ledger, [1], 0, asked(), over_budget="x")
@@ -397,5 +397,5 @@ def test_killing_would_find_a_run_that_publishes_before_it_is_charged() -> None:
 def test_no_clients_are_nothing_to_settle(ledger: PopulationLedger) -> None:
     found = ledger.charge_clients_once(asked(), names([]), np.empty(0, dtype=np.int64), NO_CELLS)
     assert isinstance(found, Settlement)
-    assert found.kept.size == 0
+    assert found.may_leave.size == 0
     assert read_budget_and_runs(ledger.folder)[1] == []

@@ -48,8 +48,8 @@ def test_the_columns_of_a_file_are_known_from_its_footer_and_pages(tmp_path: Pat
     found = list(file.iterate_column_chunk_layouts(["value", "a.b"]))
     assert len(found) == (6 if "row_group_size" in layout else 1)
     values = [chunk for group in found for chunk in group if chunk.column == "value"]
-    assert sum(chunk.unpacked for chunk in values) == 4000 * 8
-    assert {chunk.column: chunk.nested for chunk in found[0]} == {"value": False, "a.b": True}
+    assert sum(chunk.unpacked_bytes for chunk in values) == 4000 * 8
+    assert {chunk.column: chunk.has_lists for chunk in found[0]} == {"value": False, "a.b": True}
 
 
 @pytest.mark.parametrize("value", ["numbers", "lists"])
@@ -139,7 +139,8 @@ def test_a_footer_that_lies_about_sizes_changes_nothing(tmp_path: Path) -> None:
     file = ParquetFile(str(tmp_path / "in.parquet"), "in")
     file._groups = [{**group, 3: 1} for group in file._groups]  # one row, it says
     assert (
-        sum(chunk.unpacked for group in file.iterate_column_chunk_layouts(["value"]) for chunk in group) == 16_000_000
+        sum(chunk.unpacked_bytes for group in file.iterate_column_chunk_layouts(["value"]) for chunk in group)
+        == 16_000_000
     )
 
 

@@ -36,7 +36,7 @@ def test_a_rounded_product_stays_below_e_to_the_epsilon(lower: int, epsilon: flo
 def test_whatever_float32_does_to_the_sum_the_integers_add_up(
     size: int, epsilon: float, upper: float | None, wrong: float, seed: int
 ) -> None:
-    """sum L <= 2^62 <= sum U for a Z that is off by as much as is allowed for, and no integer is shared past `unshared`."""
+    """sum L <= 2^62 <= sum U for a Z that is off by as much as is allowed for, and no integer is shared past `first_unshared`."""
     try:
         box = DeviceBox.from_size_and_terms(size, Terms(Pure(epsilon), upper))
     except DiscreetError:
@@ -47,7 +47,7 @@ def test_whatever_float32_does_to_the_sum_the_integers_add_up(
     ceilings = np.minimum(np.floor(lower * np.float32(box.ratio)), np.float32(TOTAL))
     least, most = sum(map(int, lower)), sum(map(int, ceilings))
     assert least <= TOTAL <= most
-    assert box.surely_shared <= least <= box.unshared
+    assert box.surely_shared <= least <= box.first_unshared
 
 
 @pytest.mark.parametrize(("size", "epsilon"), [(10, 1e-5), (10, 1e5), (LARGEST_SIZE + 1, 1.0)])
@@ -83,7 +83,7 @@ def test_other_notions_are_kept_whatever_float32_makes_of_what_is_shared(
         box = DeviceBox.from_size_and_terms(size, Terms(privacy, upper))
     except DiscreetError:
         return
-    shared = box.surely_shared + math.floor(lower * (box.unshared - box.surely_shared))
+    shared = box.surely_shared + math.floor(lower * (box.first_unshared - box.surely_shared))
     real = Fraction(box.ratio) * (1 + Fraction(1, 1 << 24))
     assert privacy.allows(*extreme_masses(Fraction(shared, TOTAL), real))
     assert box.ratio > 0.9 * box.B / box.b  # and little is given up for that

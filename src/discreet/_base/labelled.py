@@ -91,18 +91,18 @@ def values_in_outcome_order(values: Any, size: int, lookup: LabelLookup, name: s
             0,
             name,
         )
-    labelled = split_labels_from_numbers(values, name)
-    if labelled is None:
+    labelled_values = split_labels_from_numbers(values, name)
+    if labelled_values is None:
         _refuse_ambiguous_index(values, lookup, name)
         return values
-    is_whole = labelled.values.dtype.kind in "iu" and not missing
-    dtype = labelled.values.dtype if is_whole or labelled.values.dtype.kind == "f" else np.float64
-    ordered = np.full((*labelled.values.shape[:-1], size), missing, dtype=dtype)
+    is_whole = labelled_values.values.dtype.kind in "iu" and not missing
+    dtype = labelled_values.values.dtype if is_whole or labelled_values.values.dtype.kind == "f" else np.float64
+    values_in_order = np.full((*labelled_values.values.shape[:-1], size), missing, dtype=dtype)
     try:
-        ordered[..., lookup(labelled.labels)] = labelled.values
+        values_in_order[..., lookup(labelled_values.labels)] = labelled_values.values
     except DiscreetError as error:
         raise DiscreetError(f"{name} has {error}") from None
-    return ordered
+    return values_in_order
 
 
 def align_laws(p: Any, q: Any) -> tuple[Any, Any]:

@@ -231,8 +231,8 @@ def product_rounded_up(factor: float, counts: NDArray[np.int64]) -> NDArray[np.f
     floats = counts.astype(np.float64)
     if factor < 1e-280:  # the lower half could underflow
         return np.where(floats == 0.0, 0.0, np.nextafter(factor * floats, np.inf))
-    scaled = 134217729.0 * factor
-    upper = scaled - (scaled - factor)
+    scaled_factor = 134217729.0 * factor
+    upper = scaled_factor - (scaled_factor - factor)
     return sum_rounded_up(upper * floats, (factor - upper) * floats)
 
 

@@ -125,9 +125,9 @@ class PrivacyLoss:
             )
         above = slice(low, None)  # on the piece below that value delta = S - e^eps T, with these sums
         mass = math.fsum(self.masses[above])
-        weighted = math.fsum(self.masses[above] * np.exp(self.values[low] - self.values[above]))
+        weighted_mass = math.fsum(self.masses[above] * np.exp(self.values[low] - self.values[above]))
         epsilon = float(self.values[low]) + math.log(
-            max((mass + self.certain - target / ROUNDED_UP) / weighted, 1e-300)
+            max((mass + self.certain - target / ROUNDED_UP) / weighted_mass, 1e-300)
         )
         epsilon, step = max(epsilon, 0.0), 1e-15 * max(1.0, abs(epsilon))
         while self._delta_at_epsilon(epsilon) > target:
@@ -158,9 +158,9 @@ def loss_of_two_releases(first: PrivacyLoss, second: PrivacyLoss) -> PrivacyLoss
     values = sum_rounded_up(first.values[:, None], second.values).ravel()
     masses = _add_largest_rounding_error(np.multiply.outer(first.masses, second.masses).ravel(), 1)
     order = np.argsort(values, kind="stable")
-    attained = first.attained and second.attained
+    is_attained = first.attained and second.attained
     loss = PrivacyLoss(
-        values[order], masses[order], attained, probability_of_either_event(first.certain, second.certain)
+        values[order], masses[order], is_attained, probability_of_either_event(first.certain, second.certain)
     )
     return _coarsen_loss(loss, MOST_KEPT)
 

@@ -168,9 +168,9 @@ def profile_of(sampler: LatticeSampler | ReportingSampler) -> BoxProfile:
     lattice = sampler if isinstance(sampler, LatticeSampler) else None
     epsilon = min(sampler.epsilon, LARGEST_EXPONENT)  # the lattice never allows a larger ratio
     words = sampler.lattice.shared_total if isinstance(sampler, LatticeSampler) else sampler.uniform_weight
-    shared = Fraction(words, TOTAL)  # of all words, those that have nothing to do with the client
-    spread = float(shared) * -math.expm1(-epsilon)
-    alpha = min(1.0, float(1 - shared) * math.exp(-epsilon) / spread)
+    shared_mass = Fraction(words, TOTAL)  # of all words, those that have nothing to do with the client
+    spread = float(shared_mass) * -math.expm1(-epsilon)
+    alpha = min(1.0, float(1 - shared_mass) * math.exp(-epsilon) / spread)
     # m b = alpha/(alpha e^eps + 1 - alpha) grows with alpha up to 1/2 and then falls: towards 1/2 is upwards
     nearer = alpha * (1.0 + _ULPS) if alpha < 0.5 else max(0.5, alpha - _ULPS)
     return BoxProfile(

@@ -165,12 +165,12 @@ def _pure_epsilon_for_each_sample(epsilon: float, samples: int) -> float:
 
     The draw takes the smaller of a number as written and as a float.
     """
-    stated = Fraction(stated_decimal(epsilon))
-    drawn = min(Fraction(epsilon), stated)
-    share = float(drawn / samples)
+    stated_epsilon = Fraction(stated_decimal(epsilon))
+    drawn_epsilon = min(Fraction(epsilon), stated_epsilon)
+    share = float(drawn_epsilon / samples)
     while (
-        Fraction(stated_decimal(share)) * samples > stated
-        or min(Fraction(share), Fraction(stated_decimal(share))) * samples > drawn
+        Fraction(stated_decimal(share)) * samples > stated_epsilon
+        or min(Fraction(share), Fraction(stated_decimal(share))) * samples > drawn_epsilon
     ):
         share = math.nextafter(share, 0.0)
     if not share:

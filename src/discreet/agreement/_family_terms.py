@@ -72,9 +72,11 @@ class AgreementTerms:
     @classmethod
     def read(cls, where: str, value: Any) -> Self:
         """The terms in a JSON object, whose fields are those of the dataclass; an error calls it `where`."""
-        needed = frozenset(name for name, is_needed in cls._whether_each_field_is_needed().items() if is_needed)
+        needed_fields = frozenset(name for name, is_needed in cls._whether_each_field_is_needed().items() if is_needed)
         return cls(
-            **require_object_with_fields(where, value, Fields(needed, frozenset(cls._whether_each_field_is_needed())))
+            **require_object_with_fields(
+                where, value, Fields(needed_fields, frozenset(cls._whether_each_field_is_needed()))
+            )
         )
 
     @property
@@ -134,9 +136,9 @@ def require_object_with_fields(where: str, value: Any, fields: Fields) -> dict[s
         raise DiscreetError(f"{where} = {value!r} is not a JSON object")
     for absent in sorted(fields.needed - value.keys()):
         raise DiscreetError(f"{where} has no field {absent!r}")
-    for unknown in sorted(value.keys() - fields.needed - fields.optional):
+    for unknown_field in sorted(value.keys() - fields.needed - fields.optional):
         raise DiscreetError(
-            f"{where} has a field {unknown!r} that this version does not know; upgrade discreet to read it"
+            f"{where} has a field {unknown_field!r} that this version does not know; upgrade discreet to read it"
         )
     return value
 

@@ -95,10 +95,10 @@ class BlockTerms(AgreementTerms):
 
     def __post_init__(self) -> None:
         check_choice("blocks.kind", self.kind, BLOCK_KINDS)
-        needed = BLOCK_KINDS[self.kind]
+        needed_parameters = BLOCK_KINDS[self.kind]
         for name in ("w", "q", "t", "c"):
             value = getattr(self, name)
-            if name in needed:
+            if name in needed_parameters:
                 number = check_count(f"blocks.{name}", value, most=_LARGEST_PARAMETER, fix=f"{self.kind} need it")
                 object.__setattr__(self, name, number)
             elif value is not None:

@@ -89,17 +89,17 @@ def iterate_partitions_to_try(samples: Sequence[Samples]) -> Iterator[SamplePart
     if samples[0].matrix is None:
         yield from _iterate_partitions_by_value(samples)
         return
-    pooled = np.concatenate([s.matrix for s in samples if s.matrix is not None])
-    width = pooled.shape[1]
+    pooled_samples = np.concatenate([s.matrix for s in samples if s.matrix is not None])
+    width = pooled_samples.shape[1]
     coordinates = [
         _partition_by_number(
-            pooled[:, coordinate], _make_coordinate_reader(coordinate), _coordinate_name(coordinate, width)
+            pooled_samples[:, coordinate], _make_coordinate_reader(coordinate), _coordinate_name(coordinate, width)
         )
         for coordinate in _coordinates_to_try(width)
     ]
     yield from coordinates
     if width > 1:
-        yield from _iterate_partitions_by_whole_row(pooled)
+        yield from _iterate_partitions_by_whole_row(pooled_samples)
         yield from _iterate_partitions_by_coordinate_pair(coordinates[:_PAIRED_COORDINATES], samples)
         yield from _iterate_partitions_by_mean_difference(samples)
 
@@ -244,8 +244,8 @@ def _iterate_partitions_by_mean_difference(samples: Sequence[Samples]) -> Iterat
         direction = mean - means[0]
         if np.any(direction) and np.all(np.isfinite(direction)):
             read = _make_projection_reader(direction / np.abs(direction).max())
-            pooled = np.concatenate([read(s) for s in samples])
-            yield _partition_by_number(pooled, read, f"direction from input 0 to input {number}")
+            pooled_numbers = np.concatenate([read(s) for s in samples])
+            yield _partition_by_number(pooled_numbers, read, f"direction from input 0 to input {number}")
 
 
 def _make_projection_reader(direction: NDArray[np.float64]) -> Callable[[Samples], NDArray[np.float64]]:

@@ -92,8 +92,8 @@ def refuse_malformed_certificate(record: dict[str, Any]) -> None:
     )
     fields = record.keys() - agreement_fields
     if record["version"] == 2:
-        needed = FIELDS | {"box", "privacy", "corners"}
-        raise_unless(needed <= fields <= needed | {"place"}, "its fields are not those of a certificate")
+        needed_fields = FIELDS | {"box", "privacy", "corners"}
+        raise_unless(needed_fields <= fields <= needed_fields | {"place"}, "its fields are not those of a certificate")
         refuse_malformed_promise(record)
     else:
         raise_unless(FIELDS <= fields <= FIELDS | {"box"}, "its fields are not those of a certificate")
@@ -352,10 +352,10 @@ def promise_problems(record: dict[str, Any]) -> list[str]:
     """The error in the promise beside epsilon."""
     sides = record["box"]["lower"], record["box"]["upper"]
     ratio = max(Fraction(high, low) for low, high in zip(*sides, strict=True))
-    shared = Fraction(sum(sides[0]), record["total"])
-    if not (ratio >= 1 and 0 < shared <= 1 <= ratio * shared):
+    shared_mass = Fraction(sum(sides[0]), record["total"])
+    if not (ratio >= 1 and 0 < shared_mass <= 1 <= ratio * shared_mass):
         return ["the box holds no law of this total"]
-    lower = Fraction(0) if ratio == 1 else min(1 - shared, ratio * shared - 1) / (ratio - 1)
+    lower = Fraction(0) if ratio == 1 else min(1 - shared_mass, ratio * shared_mass - 1) / (ratio - 1)
     upper = ratio * lower
     if [Fraction(corner) for corner in record["corners"]] != [lower, upper]:
         return ["the corners are not those of the box"]

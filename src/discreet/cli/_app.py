@@ -199,13 +199,13 @@ class PlainValueReader:
                     try:
                         number_type(text)
                     except ValueError:
-                        shown = (
+                        quoted_text = (
                             repr(text)
                             if len(text) <= _LONGEST
                             else f"{text[:_LONGEST]!r}... ({len(text):,} characters)"
                         )
                         has_too_many_digits = number_type is int and re.fullmatch(r"\s*[+-]?\d+(_\d+)*\s*", text)
-                        return f"{shown} {'has too many digits' if has_too_many_digits else f'is not {name}'}"
+                        return f"{quoted_text} {'has too many digits' if has_too_many_digits else f'is not {name}'}"
         return None
 
     def _parse_plain_value_or_none(self, value: Any) -> Any:

@@ -84,25 +84,25 @@ def _release_section(run: FlightRelease) -> Section:
     client, guarantee = run.client, run.guarantee
     record = {
         "epsilon": run.epsilon,
-        "aircraft": len(run.released),
+        "aircraft": len(run.released_destinations),
         "flights": run.flights,
         "destinations": len(run.destinations),
         "client": {
             "aircraft": client.name,
             "flights": client.records,
-            "released": client.released,
+            "released": client.released_destination,
             "held": {
-                run.destinations[index]: float(client.held[index]) for index in np.flatnonzero(client.held).tolist()
+                run.destinations[index]: float(client.law[index]) for index in np.flatnonzero(client.law).tolist()
             },
             "drawn_from": dict(zip(run.destinations, client.drawn_from.tolist(), strict=True)),
         },
-        "released_own_destination": run.own,
+        "released_own_destination": run.own_count,
         "guarantee": {
             "lower": guarantee.lower,
             "upper": guarantee.upper,
             "total": guarantee.total,
             "largest_possible_ratio": str(guarantee.possible),
-            "largest_observed_ratio": str(guarantee.observed),
+            "largest_observed_ratio": str(guarantee.observed_ratio),
             "lower_bound_of_e_to_the_epsilon": str(guarantee.bound),
             "holds": guarantee.holds,
         },
@@ -117,20 +117,20 @@ def _release_section(run: FlightRelease) -> Section:
         ],
     }
     table = empty_table("destination", "held", "drawn from")
-    top = [int(index) for index in np.argsort(-client.held, kind="stable")[:_SHOWN] if client.held[index] > 0]
+    top = [int(index) for index in np.argsort(-client.law, kind="stable")[:_SHOWN] if client.law[index] > 0]
     for index in top:
-        table.add_row(run.destinations[index], f"{client.held[index]:.2%}", f"{client.drawn_from[index]:.2%}")
-    rest = np.setdiff1d(np.arange(len(client.held)), top)
+        table.add_row(run.destinations[index], f"{client.law[index]:.2%}", f"{client.drawn_from[index]:.2%}")
+    rest = np.setdiff1d(np.arange(len(client.law)), top)
     if rest.size:
-        sums = client.held[rest].sum(), client.drawn_from[rest].sum()
+        sums = client.law[rest].sum(), client.drawn_from[rest].sum()
         table.add_row(f"{rest.size} others together", *(f"{share:.2%}" for share in sums))
-    kinds = pluralise(int((client.held > 0).sum()), "destination")
+    kinds = pluralise(int((client.law > 0).sum()), "destination")
     return record, [
-        f"[bold]{len(run.released):,} aircraft[/bold] made {run.flights:,} flights from New York in 2013, "
+        f"[bold]{len(run.released_destinations):,} aircraft[/bold] made {run.flights:,} flights from New York in 2013, "
         f"to {len(run.destinations)} destinations.\n"
         f"Each keeps its own log and releases [bold]one destination[/bold], at epsilon = {run.epsilon:g}.",
         f"[bold]One client[/bold]: {client.name} holds {pluralise(client.records, 'flight')} to {kinds}. "
-        f"It released [bold]{client.released}[/bold].",
+        f"It released [bold]{client.released_destination}[/bold].",
         table,
         _guarantee_text(run),
         "[bold]What it cost[/bold]: divergence of the client's distribution from its output distribution.",
@@ -143,21 +143,21 @@ def _time_zones_section(zones: TimeZoneEstimate) -> Section:
     """The average aircraft's time zones, from one sample of each."""
     record = {
         "time_zones": _shares_json_record(zones),
-        "client": {"aircraft": zones.client, "released": zones.released},
+        "client": {"aircraft": zones.client, "released": zones.released_zone},
     }
-    law, table = zones.found.law, empty_table("time zone", "truth", "estimate", "interval")
+    law, table = zones.population.law, empty_table("time zone", "truth", "estimate", "interval")
     for index in np.argsort(-zones.truth, kind="stable").tolist():
         table.add_row(
-            str(zones.found.domain.names[index]),
+            str(zones.population.domain.names[index]),
             f"{zones.truth[index]:.1%}",
             f"{law.estimate[index]:.1%}",
             f"{law.low[index]:.1%} to {law.high[index]:.1%}",
         )
     return record, [
-        f"[bold]What the curator learns[/bold]: in another collection each of the {zones.found.clients:,} aircraft releases "
+        f"[bold]What the curator learns[/bold]: in another collection each of the {zones.population.clients:,} aircraft releases "
         "one [bold]time zone[/bold], drawn privately from its log by the linear mechanism, again at "
-        f"epsilon = {zones.found.sampler.epsilon:g}. "
-        f"{zones.client} released [bold]{zones.released}[/bold]. The average aircraft's shares, with 95 % intervals:",
+        f"epsilon = {zones.population.sampler.epsilon:g}. "
+        f"{zones.client} released [bold]{zones.released_zone}[/bold]. The average aircraft's shares, with 95 % intervals:",
         table,
         f"{zones.covering_interval_count} of {len(zones.truth)} intervals contain the truth; in the long run 95 % do. An estimate is "
         "unbiased, so it may be negative. Samples of the optimal mechanism would give wider intervals: see discreet estimate.",
@@ -166,13 +166,13 @@ def _time_zones_section(zones: TimeZoneEstimate) -> Section:
 
 def _destinations_section(estimate: DestinationEstimate) -> Section:
     """The population's destinations, from one report of each aircraft, beside one value of each."""
-    law, values, size = estimate.found.law, estimate.by_values.law, len(estimate.truth)
+    law, values, size = estimate.population.law, estimate.by_values.law, len(estimate.truth)
     errors = (
-        estimate.total_variation_from_truth(estimate.found),
+        estimate.total_variation_from_truth(estimate.population),
         estimate.total_variation_from_truth(estimate.by_values),
     )
     record = {
-        "client": {"aircraft": estimate.client, "named": list(estimate.named)},
+        "client": {"aircraft": estimate.client, "named": list(estimate.named_destinations)},
         "destinations": _shares_json_record(estimate),
         "off_by": {"reports": errors[0], "values": errors[1]},
         "aircraft_that_values_need": estimate.clients_needed_if_samples_sent,
@@ -182,11 +182,12 @@ def _destinations_section(estimate: DestinationEstimate) -> Section:
         cells = [f"{estimate.truth[index]:.1%}"]
         for shares in (law, values):
             cells += [f"{shares.estimate[index]:.1%}", f"{shares.low[index]:.1%} to {shares.high[index]:.1%}"]
-        table.add_row(str(estimate.found.domain.names[index]), *cells)
+        table.add_row(str(estimate.population.domain.names[index]), *cells)
     return record, [
-        f"[bold]If only the population matters[/bold]: each of the {estimate.found.clients:,} aircraft sends one [bold]report[/bold] on all "
-        f"{size} destinations, at epsilon = {estimate.found.sampler.epsilon:g}. A report names several destinations. One of them may be "
-        f"the aircraft's own. {estimate.client}'s report names {len(estimate.named)}: {', '.join(estimate.named[:4])}, ... The largest "
+        f"[bold]If only the population matters[/bold]: each of the {estimate.population.clients:,} aircraft sends one "
+        f"[bold]report[/bold] on all {size} destinations, at epsilon = {estimate.population.sampler.epsilon:g}. "
+        f"A report names several destinations. One of them may be the aircraft's own. {estimate.client}'s report names "
+        f"{len(estimate.named_destinations)}: {', '.join(estimate.named_destinations[:4])}, ... The largest "
         "shares, with 95 % intervals:",
         table,
         f"{estimate.covering_interval_count} of {size} intervals from reports contain the truth. The error of all {size} shares together, in "
@@ -200,9 +201,9 @@ def _design_section(run: DesignedFlights) -> Section:
     """A design made on public logs of one half-year, which serves the other half."""
     record = {
         "examples": run.examples,
-        "aircraft": len(run.released),
+        "aircraft": len(run.released_destinations),
         "flights": run.flights,
-        "released_own_destination": run.own,
+        "released_own_destination": run.own_count,
         "floor": json_number_or_null(run.floor),
         "samplers": {
             name: {
@@ -211,7 +212,7 @@ def _design_section(run: DesignedFlights) -> Section:
                     for measure, cost in sampler.costs.items()
                 },
                 **{f"worst_{measure}": json_number_or_null(worst) for measure, worst in sampler.worst.items()},
-                "own": sampler.own,
+                "own": sampler.own_share,
             }
             for name, sampler in run.samplers.items()
         },
@@ -220,33 +221,34 @@ def _design_section(run: DesignedFlights) -> Section:
     for name, sampler in run.samplers.items():
         means = (f"{sampler.costs[measure].mean():.3f}" for measure in ("tv", "kl"))
         table.add_row(
-            name, *means, f"{sampler.costs['kl'].max():.3f}", f"{sampler.worst['kl']:.3f}", f"{sampler.own:.0%}"
+            name, *means, f"{sampler.costs['kl'].max():.3f}", f"{sampler.worst['kl']:.3f}", f"{sampler.own_share:.0%}"
         )
     table.add_row("no sampler is below", "", f"{np.floor(1e3 * run.floor) / 1e3:.3f}", "", "", "")
     return record, [
         f"[bold]What public examples can do[/bold]: suppose that the logs of January to June are public ({run.examples:,} aircraft). "
         "The best sampler for clients like these, with a certificate, then serves "
-        f"{len(run.released):,} aircraft in July to December, at epsilon = {run.epsilon:g}. It was made without "
+        f"{len(run.released_destinations):,} aircraft in July to December, at epsilon = {run.epsilon:g}. It was made without "
         "any flight of that half, although most of these aircraft flew in the first half too. A design made on the logs "
         "that it serves would break their guarantee.",
         table,
         "own: the probability that the sample is a destination to which the aircraft really flew; this time "
-        f"{run.own:,} of {len(run.released):,} are. The last line is a proved lower bound, also for samplers made for these very "
+        f"{run.own_count:,} of {len(run.released_destinations):,} are. "
+        "The last line is a proved lower bound, also for samplers made for these very "
         "aircraft. The price of the design is a larger worst case over all clients (possible). --keep limits it: see discreet design.",
     ]
 
 
 def _shares_json_record(estimate: DestinationEstimate | TimeZoneEstimate) -> dict[str, dict[str, float]]:
-    law = estimate.found.law
+    law = estimate.population.law
     columns = {"truth": estimate.truth, "estimate": law.estimate, "low": law.low, "high": law.high}
     return {
         str(name): {column: float(values[index]) for column, values in columns.items()}
-        for index, name in enumerate(estimate.found.domain.names)
+        for index, name in enumerate(estimate.population.domain.names)
     }
 
 
 def _guarantee_text(run: FlightRelease) -> str:
-    guarantee, clients = run.guarantee, len(run.released)
+    guarantee, clients = run.guarantee, len(run.released_destinations)
     exponent = min(run.epsilon, LARGEST_EXPONENT)
     verdict = "as exact rationals" if guarantee.holds else "NO: THIS IS A BUG, DO NOT RELEASE"
     return (
@@ -256,9 +258,9 @@ def _guarantee_text(run: FlightRelease) -> str:
         f"  at most  {guarantee.upper:>25,}\n"
         f"which is {_ratio_rounded_down_text(guarantee.possible)} times as many; e^{exponent:g} is more:\n"
         f"         {_ratio_rounded_down_text(guarantee.bound)} ({verdict}).\n"
-        f"Largest ratio between any two of these {clients:,} clients: {_ratio_rounded_down_text(guarantee.observed)}.\n"
+        f"Largest ratio between any two of these {clients:,} clients: {_ratio_rounded_down_text(guarantee.observed_ratio)}.\n"
         f"Seeing a destination shifts the odds between any two logs by e^{run.epsilon:g} at most.\n"
-        f"{run.own:,} of the {clients:,} released destinations are ones the aircraft really flew to."
+        f"{run.own_count:,} of the {clients:,} released destinations are ones the aircraft really flew to."
     )
 
 
@@ -285,7 +287,7 @@ def _mechanism_costs_table(run: FlightRelease) -> Table:
 
 def _closest_mechanism_text(run: FlightRelease) -> str:
     """Which mechanism is closest for which clients, as measured. The optimal mechanism is best in the worst case only."""
-    clients = len(run.released)
+    clients = len(run.released_destinations)
     lines = [
         "*: best of the three. No sampler has a smaller worst case than the optimal one.",
         "linear: the client's distribution mixed with uniform; mollifier: the earlier baseline.",

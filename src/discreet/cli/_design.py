@@ -193,9 +193,9 @@ def design_sampler(
     with showing_stage_progress(quiet=quiet) as stages:
         stages.begin_stage("reading the examples")
         examples = file_source(source)
-        untyped, where = examples.untyped_columns, examples.name
+        untyped_columns, where = examples.untyped_columns, examples.name
         reading = Reading.for_table_columns(
-            columns, coding, examples.schema, untyped=untyped, where=where, show_values=True
+            columns, coding, examples.schema, untyped=untyped_columns, where=where, show_values=True
         )
         counts, family = outcome_counts_by_client(examples, reading), Simplex(reading.values[0].coding.domain)
         stages.begin_stage(
@@ -339,7 +339,7 @@ class SampleFiles:
 class LearnedAgreement:
     """A learned design, with the agreements it was learned from and their outcomes."""
 
-    learned: Learned
+    learning_result: Learned
     rounds: tuple[tuple[Agreement, int], ...]
     agreement: Agreement
     names: Sequence[Any]
@@ -348,7 +348,7 @@ class LearnedAgreement:
     @property
     def determines_average_client(self) -> bool:
         """Whether samples under the agreement determine the average client."""
-        return self.learned.sampler.mixing is not None
+        return self.learning_result.sampler.mixing is not None
 
 
 def _learn_agreement_from_samples(
@@ -387,7 +387,7 @@ def _learn_agreement_from_samples(
     begin_stage(
         f"learning from {sum(int(counts.sum()) for _, _, counts in tallies):,} samples on {family.size:,} outcomes"
     )
-    learned = learn(
+    learning_result = learn(
         family,
         epsilon=epsilon,
         rounds=[(sampler, counts) for _, sampler, counts in tallies],
@@ -398,7 +398,7 @@ def _learn_agreement_from_samples(
     )
     ids = [earlier_agreement.id for sample_source in inputs for earlier_agreement, *_ in sample_source.rounds]
     stated_purpose = purpose or tallies[0][0].stated_purpose
-    agreement = Agreement.of(learned.sampler, rounds=rounds, purpose=purpose_with_sources(stated_purpose, ids))
+    agreement = Agreement.of(learning_result.sampler, rounds=rounds, purpose=purpose_with_sources(stated_purpose, ids))
     doubts = [] if distinct else ["not all files name their clients; it is not checked that each sent one sample"]
     if any(
         sample_source.source is None and earlier_agreement.rounds > 1
@@ -407,7 +407,7 @@ def _learn_agreement_from_samples(
     ):
         doubts.append("only the first of several rounds is used: each client has a sample in every round")
     rounds_read = tuple((earlier_agreement, int(counts.sum())) for earlier_agreement, _, counts in tallies)
-    return LearnedAgreement(learned, rounds_read, agreement, domain.names, tuple(doubts))
+    return LearnedAgreement(learning_result, rounds_read, agreement, domain.names, tuple(doubts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -498,62 +498,62 @@ def _agreement_written_text(agreement: Agreement, output: Path) -> str:
 
 def _learned_design_text_blocks(learned_agreement: LearnedAgreement) -> list[Any]:
     """The learned design as blocks of text."""
-    learned = learned_agreement.learned
+    learning_result = learned_agreement.learning_result
     shares = empty_table("outcome", "mean, %")
-    for index in (-learned.mean).argsort()[:_LISTED].tolist():
-        shares.add_row(safe_text(learned_agreement.names[index], most=200), f"{100 * learned.mean[index]:.1f}")
-    kind = "a designed sampler" if learned.published else "no design"
+    for index in (-learning_result.mean).argsort()[:_LISTED].tolist():
+        shares.add_row(safe_text(learned_agreement.names[index], most=200), f"{100 * learning_result.mean[index]:.1f}")
+    kind = "a designed sampler" if learning_result.published else "no design"
     earlier_ids = ", ".join(agreement_id[:12] for agreement_id in learned_agreement.agreement.learned_from)
     agreements_text, samples_text = (
         pluralise(len(learned_agreement.rounds), "agreement"),
-        pluralise(learned.samples, "private sample"),
+        pluralise(learning_result.samples, "private sample"),
     )
     return [
-        f"[bold]Learned from {samples_text}[/bold] under {agreements_text}: {kind}, epsilon = {learned.design.epsilon:g}.",
+        f"[bold]Learned from {samples_text}[/bold] under {agreements_text}: {kind}, epsilon = {learning_result.design.epsilon:g}.",
         *notes_as_text_blocks(learned_agreement.doubts),
-        f"Why: {safe_text(learned.reason)} (expected gain {learned.gain:.0%}). The gain assumes a model of the clients: "
+        f"Why: {safe_text(learning_result.reason)} (expected gain {learning_result.gain:.0%}). The gain assumes a model of the clients: "
         f"spread around a mean, in clusters, or with one value each. Private samples cannot confirm the model.",
         f"[bold red]Note[/bold red]: serve other clients. A client with a sample under {earlier_ids} would "
         f"spend a second budget. The agreement names these in its purpose; `discreet collect --follows` takes no "
         f"client twice.",
         shares,
-        f"The likeliest mean of the clients; concentration {format_number(learned.concentration)} (small: each client has "
+        f"The likeliest mean of the clients; concentration {format_number(learning_result.concentration)} (small: each client has "
         f"few outcomes; large: all are like the mean).",
     ]
 
 
 def _learned_design_json_record(learned_agreement: LearnedAgreement) -> dict[str, Any]:
     """The learned design as a JSON object."""
-    learned = learned_agreement.learned
+    learning_result = learned_agreement.learning_result
     return {
         "agreement": learned_agreement.agreement.id,
         "mechanism": learned_agreement.agreement.mechanism,
-        "epsilon": learned.design.epsilon,
-        "divergence": learned.design.divergence.name,
-        "keep": learned.design.keep,
-        "published": learned.published,
+        "epsilon": learning_result.design.epsilon,
+        "divergence": learning_result.design.divergence.name,
+        "keep": learning_result.design.keep,
+        "published": learning_result.published,
         "identifiable": learned_agreement.determines_average_client,
-        "better_under": learned.better,
-        "confidence": learned.confidence,
-        "expected_gain": json_number_or_null(learned.gain),
-        "reason": learned.reason,
-        "samples": learned.samples,
+        "better_under": learning_result.better,
+        "confidence": learning_result.confidence,
+        "expected_gain": json_number_or_null(learning_result.gain),
+        "reason": learning_result.reason,
+        "samples": learning_result.samples,
         "learned_from": [
             {"agreement": agreement.id, "samples": samples} for agreement, samples in learned_agreement.rounds
         ],
-        "concentration": learned.concentration,
-        "kinds": learned.kinds,
-        "expected_gain_by_kind": learned.gain_by_kind,
-        "better_by_kind": learned.better_by_kind,
+        "concentration": learning_result.concentration,
+        "kinds": learning_result.kinds,
+        "expected_gain_by_kind": learning_result.gain_by_kind,
+        "better_by_kind": learning_result.better_by_kind,
         "held_out": {
-            "samples": learned.held_out.samples,
-            "log_likelihood": learned.held_out.log_likelihood,
-            "rejected": list(learned.held_out.rejected),
+            "samples": learning_result.held_out.samples,
+            "log_likelihood": learning_result.held_out.log_likelihood,
+            "rejected": list(learning_result.held_out.rejected),
         },
         "mean": [
             {"outcome": name, "share": float(share)}
-            for name, share in zip(learned_agreement.names, learned.mean, strict=True)
+            for name, share in zip(learned_agreement.names, learning_result.mean, strict=True)
         ],
-        "worst": json_number_or_null(float(learned.sampler.risk(learned.design.divergence))),
+        "worst": json_number_or_null(float(learning_result.sampler.risk(learning_result.design.divergence))),
         "notes": list(learned_agreement.doubts),
     }

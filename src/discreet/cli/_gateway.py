@@ -278,8 +278,8 @@ def send_samples_of_table(
     release_secret = read_secret(secret)
     token = None if gateway_token_file is None else _read_gateway_token(gateway_token_file)
     labels = domain_from_options(domain)
-    pinned = pinned_agreement_or_id(agreement)
-    least_epsilon = pinned.epsilon if isinstance(pinned, Agreement) else 0.0
+    agreement_or_id = pinned_agreement_or_id(agreement)
+    least_epsilon = agreement_or_id.epsilon if isinstance(agreement_or_id, Agreement) else 0.0
     population_ledger = (
         None
         if ledger is None
@@ -304,7 +304,7 @@ def send_samples_of_table(
                 other=other,
                 nulls=nulls,
                 round=round_number,
-                agreement=pinned,
+                agreement=agreement_or_id,
                 epsilon=epsilon,
                 ledger=population_ledger,
                 budget=budget if population_ledger is None else None,

@@ -113,8 +113,8 @@ def margin_text(margin: float, digits: int = 3) -> str:
     if not math.isfinite(margin):
         return format_number(margin, digits)
     is_fixed = _is_written_with_fixed_digits(margin)
-    places = max(digits + 1 + math.floor(math.log10(margin)), 1) if is_fixed and margin else digits
-    return format_number(round_up_to_digits(margin, places), digits)
+    significant_digits = max(digits + 1 + math.floor(math.log10(margin)), 1) if is_fixed and margin else digits
+    return format_number(round_up_to_digits(margin, significant_digits), digits)
 
 
 def format_number(value: float | None, digits: int = 4) -> str:

@@ -339,8 +339,8 @@ class ComparisonOptions:
     def given_option_names(self) -> list[str]:
         """The options that were given, for a run that has no comparison."""
         flag_names = {"epsilons": "epsilon", "divergences": "divergence", "mechanisms": "mechanism"}
-        unstated = vars(self) | {"show": None if self.show == _SHOWN else self.show}
-        names = [name for name, value in unstated.items() if value is not None]
+        value_by_name = vars(self) | {"show": None if self.show == _SHOWN else self.show}
+        names = [name for name, value in value_by_name.items() if value is not None]
         return [f"--{flag_names.get(name, name)}" for name in names]
 
 

@@ -40,14 +40,14 @@ class RiskRow:
     budget: float
     divergence: str
     optimal: Risk
-    attained: Risk
+    attained_risk: Risk
     mollifier: Risk | None = None
 
     @property
     def baseline_ratio(self) -> float:
         """The baseline's worst case divided by the optimal sampler's; infinite if only the latter is 0."""
         assert self.mollifier is not None
-        ours, theirs = float(self.attained), float(self.mollifier)
+        ours, theirs = float(self.attained_risk), float(self.mollifier)
         return theirs / ours if 0.0 < ours < float("inf") else float("inf") if theirs > ours else 1.0
 
 
@@ -230,7 +230,7 @@ def _needs_column_of_attained_risk(rows: Sequence[RiskRow]) -> bool:
 
 
 def _attained_risk_text(row: RiskRow) -> str:
-    return ("" if row.attained.attained else "<= ") + format_number(float(row.attained))
+    return ("" if row.attained_risk.attained else "<= ") + format_number(float(row.attained_risk))
 
 
 def _smallest_budgets_table(targets: Sequence[BudgetRow]) -> Table:
@@ -292,8 +292,8 @@ def _tradeoff_json_record(
 
 
 def _risk_row_json_record(row: RiskRow) -> dict[str, Any]:
-    attained = json_number_or_null(row.attained.value) if row.attained.attained else None
-    record = {"divergence": row.divergence, "optimal": _risk_json_record(row.optimal), "attained": attained}
+    attained_value = json_number_or_null(row.attained_risk.value) if row.attained_risk.attained else None
+    record = {"divergence": row.divergence, "optimal": _risk_json_record(row.optimal), "attained": attained_value}
     return record if row.mollifier is None else {**record, "mollifier": _risk_json_record(row.mollifier)}
 
 
@@ -338,13 +338,14 @@ def print_total_privacy_loss(
     assert epsilon is not None
     profile = BoxProfile(epsilon=epsilon, alpha=alpha, attained=outcomes is not None)
     rows = [_total_loss_json_row(profile, count, delta) for count in counts]
-    shuffled = None if clients is None else shuffled_epsilon(profile, clients=clients, delta=delta)
+    epsilon_after_shuffling = None if clients is None else shuffled_epsilon(profile, clients=clients, delta=delta)
     record: dict[str, Any] = {"epsilon": epsilon, "alpha": alpha, "delta": delta, "samples": rows}
     lines = []
-    if shuffled is not None:
-        record["shuffled"] = {"clients": clients, "epsilon": shuffled}
+    if epsilon_after_shuffling is not None:
+        record["shuffled"] = {"clients": clients, "epsilon": epsilon_after_shuffling}
         lines.append(
-            f"One sample of each of {clients:,} clients, shuffled: (epsilon, {delta:g})-DP with epsilon at most {format_number(shuffled)}"
+            f"One sample of each of {clients:,} clients, shuffled: (epsilon, {delta:g})-DP with epsilon at most "
+            f"{format_number(epsilon_after_shuffling)}"
         )
     print_json_or_text(
         record,

@@ -229,8 +229,8 @@ class Client:
         )
         if identity is not None:
             check_path("identity", identity)
-        pinned = pinned_agreement_or_id(agreement)
-        self._pinned = pinned.id if isinstance(pinned, Agreement) else pinned
+        agreement_or_id = pinned_agreement_or_id(agreement)
+        self._pinned = agreement_or_id.id if isinstance(agreement_or_id, Agreement) else agreement_or_id
         self._token = require_sendable_token(token)
         self._key = require_public_key_or_no_key(key)
         self._family = family
@@ -238,7 +238,7 @@ class Client:
         self._secret = read_or_create_identity(
             f"{self.ledger.path}{IDENTITY}" if identity is None else identity, self.ledger
         )
-        self._read = {pinned.id: pinned} if isinstance(pinned, Agreement) else {}
+        self._read = {agreement_or_id.id: agreement_or_id} if isinstance(agreement_or_id, Agreement) else {}
         self._lengths: dict[str, int] = {}
 
     def __repr__(self) -> str:

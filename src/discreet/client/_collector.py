@@ -200,7 +200,7 @@ class Patience:
 
     def retry_until_answered(self, server: object, ask: Callable[[float], Answer]) -> Answer:
         """The first answer that is no reason to retry. `ask` is called with the seconds it may take."""
-        started, pause, tries = time.monotonic(), _FIRST, 0
+        start, pause, tries = time.monotonic(), _FIRST, 0
         while True:
             tries += 1
             requested_pause = None
@@ -213,7 +213,7 @@ class Patience:
                     return answer
                 reason, requested_pause = f"it answers {answer.status}", retry_seconds_from_headers(answer.headers)
             wait = _CHANCE.uniform(0.0, pause) + (requested_pause or 0.0)
-            if time.monotonic() - started + wait > self.total:
+            if time.monotonic() - start + wait > self.total:
                 pause_text = "" if requested_pause is None else f", and asks to wait {requested_pause:.0f} s"
                 raise CollectorError(
                     f"{server} does not take it: {reason}{pause_text} (asked {pluralise(tries, 'time')}, for up to "
@@ -330,7 +330,7 @@ class Collector:
         statement = CollectionStatement(
             agreement=agreement_id, collection=collection, follows=follows[agreement_id], addresses=()
         )
-        key = self._verified_signer(statement, agreements[agreement_id].signed)
+        key = self._verified_signer(statement, agreements[agreement_id].signature)
         return Offer(
             collection, agreement_id, agreements[agreement_id].open, enrolment, follows, key, closing_day, last_round
         )
@@ -418,13 +418,23 @@ class Collector:
         document = self._parse_answer_object(
             self._require_successful_answer(answer, protocol.SAMPLES), protocol.SAMPLES
         )
-        counted, again, refused = document.get("counted"), document.get("again"), document.get("refused", [])
-        if not (is_valid_count(counted, least=0) and is_valid_count(again, least=0) and isinstance(refused, list)):
+        counted_samples, again, refused_positions = (
+            document.get("counted"),
+            document.get("again"),
+            document.get("refused", []),
+        )
+        if not (
+            is_valid_count(counted_samples, least=0)
+            and is_valid_count(again, least=0)
+            and isinstance(refused_positions, list)
+        ):
             raise self._not_a_collector_error(protocol.SAMPLES)
-        positions = tuple(position for position in refused if is_valid_count(position, least=0) and position < samples)
-        if len(set(positions)) != len(refused) or counted + again + len(positions) != samples:
+        positions = tuple(
+            position for position in refused_positions if is_valid_count(position, least=0) and position < samples
+        )
+        if len(set(positions)) != len(refused_positions) or counted_samples + again + len(positions) != samples:
             raise self._not_a_collector_error(protocol.SAMPLES)
-        return RequestVerdict(counted, again, positions)
+        return RequestVerdict(counted_samples, again, positions)
 
     def _get_successful_answer(self, path: str, agreement: str | None, *, most: int) -> Answer:
         target = path if agreement is None else f"{path}?agreement={agreement}"
@@ -487,11 +497,11 @@ def json_length_of_sample(sample: Any) -> int:
 
 @dataclass(frozen=True)
 class _OfferedAgreement:
-    """An agreement as a collection describes it; `signed` is not checked yet."""
+    """An agreement as a collection describes it; `signature` is not checked yet."""
 
     follows: str | None
     open: tuple[int, ...]
-    signed: Any
+    signature: Any
 
 
 def _offered_agreements_or_none(rows: Any) -> dict[str, _OfferedAgreement] | None:
@@ -515,9 +525,9 @@ def _offered_agreements_or_none(rows: Any) -> dict[str, _OfferedAgreement] | Non
 
 def _first_id_of_agreement_chain(agreement: str, follows: dict[str, str | None]) -> str | None:
     """The first agreement in the chain before this one; None if the chain is broken or circular."""
-    current, visited = agreement, set()
-    while current not in visited and current in follows:
-        visited.add(current)
+    current, visited_ids = agreement, set()
+    while current not in visited_ids and current in follows:
+        visited_ids.add(current)
         predecessor = follows[current]
         if predecessor is None:
             return current

@@ -168,9 +168,9 @@ def send_table(
 
     request_patience = Patience(timeout=timeout, total=patience, notify=notify_with_advice)
     service = Collector(address, request_patience, require_sendable_token(token))
-    pinned, trusted_key = pinned_agreement_or_id(agreement), require_public_key_or_no_key(key)
+    agreement_or_id, trusted_key = pinned_agreement_or_id(agreement), require_public_key_or_no_key(key)
     POSITIVE.check("epsilon", epsilon)
-    least_epsilon = pinned.epsilon if isinstance(pinned, Agreement) else 0.0
+    least_epsilon = agreement_or_id.epsilon if isinstance(agreement_or_id, Agreement) else 0.0
     population_ledger = (
         _open_or_create_gateway_ledger(gateway_secret, budget, least_epsilon, notify_with_advice)
         if ledger is None
@@ -179,7 +179,7 @@ def send_table(
     names = _value_column_names(value)
     make_table_source = _make_table_reader(table, client, names, count, weight, nulls)
 
-    offer = service.read_offer(pinned.id if isinstance(pinned, Agreement) else pinned)
+    offer = service.read_offer(agreement_or_id.id if isinstance(agreement_or_id, Agreement) else agreement_or_id)
     number = offer.choose_open_round(round)
     if offer.enrolment and token is None:
         raise CollectorError(
@@ -190,8 +190,10 @@ def send_table(
         raise CollectorError(
             f"{address} is to sign with key {trusted_key}, and agreement {offer.agreement} is not signed by it"
         )
-    chosen_agreement = pinned if isinstance(pinned, Agreement) else service.read_agreement(offer.agreement)
-    service.refuse_unnamed_own_mechanism(chosen_agreement, named=pinned is not None)
+    chosen_agreement = (
+        agreement_or_id if isinstance(agreement_or_id, Agreement) else service.read_agreement(offer.agreement)
+    )
+    service.refuse_unnamed_own_mechanism(chosen_agreement, named=agreement_or_id is not None)
     chosen_agreement.check_round(number)
     if chosen_agreement.epsilon > epsilon:
         raise DiscreetError(
@@ -217,7 +219,7 @@ def send_table(
     terms: Any = {} if chosen_agreement.survey is not None else {"value": columns.value}
     rerun = f"run the same again with round={number} (--round {number})"
     advice = f" (round {number} may be paid for: after an interruption {rerun})"
-    counted = again = refused = 0
+    counted_samples = again = refused_samples = 0
     try:
         drawn_table = sample(
             make_table_source(), client=client, **terms, count=count, weight=weight, domain=domain, other=other, outside="agreed",
@@ -236,15 +238,19 @@ def send_table(
                 verdict = service.send_samples(body, protocol.ARROW, samples)
             except CollectorError as error:
                 raise CollectorError(
-                    f"{error} ({counted + again + refused:,} of {drawn_table.num_rows:,} samples of round {number} are "
+                    f"{error} ({counted_samples + again + refused_samples:,} of {drawn_table.num_rows:,} samples of round {number} are "
                     f"acknowledged; {rerun}: it sends the same, and spends nothing more)"
                 ) from None
-            counted, again, refused = counted + verdict.counted, again + verdict.again, refused + len(verdict.refused)
+            counted_samples, again, refused_samples = (
+                counted_samples + verdict.counted,
+                again + verdict.again,
+                refused_samples + len(verdict.refused),
+            )
             if progress is not None:
-                progress(counted + again + refused, drawn_table.num_rows)
+                progress(counted_samples + again + refused_samples, drawn_table.num_rows)
     except KeyboardInterrupt:  # wherever it comes: without its round, the next run could pay for another
         raise KeyboardInterrupt(f"interrupted{advice}") from None
-    return Sent(destination.collection, chosen_agreement.id, number, counted, again, refused)
+    return Sent(destination.collection, chosen_agreement.id, number, counted_samples, again, refused_samples)
 
 
 def _open_or_create_gateway_ledger(

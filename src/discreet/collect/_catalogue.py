@@ -70,7 +70,7 @@ _BEARER = "bearer "
 class CollectedAgreement:
     """An agreement of a store. `rounds`: its open rounds."""
 
-    kept: StoredAgreement
+    stored_agreement: StoredAgreement
     coding: Coding | None
     sampler: AnySampler
     rounds: tuple[int, ...]
@@ -78,12 +78,12 @@ class CollectedAgreement:
     @property
     def agreement(self) -> Agreement:
         """The agreement itself."""
-        return self.kept.agreement
+        return self.stored_agreement.agreement
 
     @property
     def id(self) -> str:
         """The agreement's id."""
-        return self.kept.agreement.id
+        return self.stored_agreement.agreement.id
 
     @cached_property
     def file_bytes(self) -> bytes:
@@ -93,7 +93,7 @@ class CollectedAgreement:
     @cached_property
     def questions_digest(self) -> str | None:
         """The digest of what people are asked in words."""
-        words = self.kept.questions
+        words = self.stored_agreement.questions
         return None if words is None else hashlib.sha256(words.encode()).hexdigest()
 
     @cached_property
@@ -124,9 +124,9 @@ class CollectedAgreement:
         self, round_number: int, clients: Sequence[str], keys: Sequence[str], outcomes: Any, gateway: str | None = None
     ) -> list[Arrival]:
         """Arrivals for a store: digests in place of names and keys. `gateway`: the id of the gateway that gave the names."""
-        context: tuple[str, ...] = ("discreet speaker", self.kept.collection, str(round_number))
-        if gateway is not None and self.kept.apart:
-            context = ("discreet speaker of a gateway", self.kept.collection, str(round_number), gateway)
+        context: tuple[str, ...] = ("discreet speaker", self.stored_agreement.collection, str(round_number))
+        if gateway is not None and self.stored_agreement.apart:
+            context = ("discreet speaker of a gateway", self.stored_agreement.collection, str(round_number), gateway)
         return [
             Arrival(text_digest(*context, client), text_digest("discreet sent", key), outcome)
             for client, key, outcome in zip(clients, keys, outcomes.tolist(), strict=True)
@@ -271,8 +271,8 @@ class Catalogue:
                     continue
                 rounds = tuple(number for number in self._rounds if number <= stored_agreement.agreement.rounds)
                 entry = CollectedAgreement(stored_agreement, coding, sampler, rounds)
-            elif _changeable_field_values(entry.kept) != _changeable_field_values(stored_agreement):
-                entry = replace(entry, kept=stored_agreement)
+            elif _changeable_field_values(entry.stored_agreement) != _changeable_field_values(stored_agreement):
+                entry = replace(entry, stored_agreement=stored_agreement)
             agreements[entry.id] = entry
         now = time.monotonic()
         self._all, self._stale = agreements, now + max(FRESH_SECONDS, _REST * (now - start))
@@ -311,19 +311,19 @@ class Catalogue:
 
     def agreements_of_public_groups(self, entry: CollectedAgreement) -> tuple[CollectedAgreement, ...]:
         """The agreements of a collection that differ in their purpose alone: one of each public group."""
-        entries = self.agreements_of_collection(entry.kept.collection)
+        entries = self.agreements_of_collection(entry.stored_agreement.collection)
         return tuple(
             member for member in entries if agreements_differ_in_purpose_alone(member.agreement, entry.agreement)
         )
 
     def agreements_of_stages(self, entry: CollectedAgreement) -> tuple[CollectedAgreement, ...]:
         """The agreements of a collection, if they are stages that can be estimated together; else none."""
-        entries = self.agreements_of_collection(entry.kept.collection)
+        entries = self.agreements_of_collection(entry.stored_agreement.collection)
         return tuple(entries) if can_be_estimated_as_stages([member.agreement for member in entries]) else ()
 
     def agreements_of_collection(self, collection: str) -> list[CollectedAgreement]:
         """The agreements of a collection, in the order of arrival."""
-        return [entry for entry in self._all.values() if entry.kept.collection == collection]
+        return [entry for entry in self._all.values() if entry.stored_agreement.collection == collection]
 
 
 def gateway_id_from_authorization(enrolment: Enrolment, authorization: list[str]) -> str | None:
@@ -439,25 +439,25 @@ class EstimateRequest:
     @property
     def changeable_field_values(self) -> tuple[Any, ...]:
         """The values that a store may change of the agreements."""
-        return tuple(_changeable_field_values(entry.kept) for entry, _ in self.sides)
+        return tuple(_changeable_field_values(entry.stored_agreement) for entry, _ in self.sides)
 
     def estimate_as_json_document(self, counts: Sequence[NDArray[np.int64]]) -> dict[str, Any]:
         """The estimate as a JSON object, from the counts of each side."""
         confidence, stored_agreement, sampler = (
             float(self.confidence),
-            self.first_agreement.kept,
+            self.first_agreement.stored_agreement,
             self.first_agreement.sampler,
         )
         rounds = tuple(number for _, number in self.sides)
         if self.kind == "groups":
-            stored_agreements = [entry.kept for entry, _ in self.sides]
+            stored_agreements = [entry.stored_agreement for entry, _ in self.sides]
             return {
                 **json_document_of_group_estimates(stored_agreements, sampler, counts, confidence),
                 "round": rounds[0],
             }
         if self.kind == "pooled":
             samplers = [entry.sampler for entry, _ in self.sides]
-            stored_agreements = [entry.kept for entry, _ in self.sides]
+            stored_agreements = [entry.stored_agreement for entry, _ in self.sides]
             return {
                 **json_document_of_stages_estimate(stored_agreements, samplers, counts, confidence),
                 "round": rounds[0],
@@ -486,11 +486,11 @@ class TaggedEstimate:
 class _CachedEstimate:
     """The last answer for an agreement, a round and a confidence."""
 
-    told: TaggedEstimate | None = None
-    counted: bytes = b""  # the digest of what it was computed from
+    estimate: TaggedEstimate | None = None
+    counts_digest: bytes = b""  # of what it was computed from
     version: int = -1
     read: float = -1e9
-    told_of: tuple[Any, ...] = ()
+    field_values: tuple[Any, ...] = ()
     rests_until: float = -1e9
 
 
@@ -517,48 +517,53 @@ class Estimates:
                 422,
                 f"the agreement has more than {MOST_ANSWERED:,} outcomes, too many to list here; estimate from an export: discreet export",
             )
-        cached = self._last.pop(request.cache_key, None) or _CachedEstimate()
-        self._last[request.cache_key] = cached
+        cached_estimate = self._last.pop(request.cache_key, None) or _CachedEstimate()
+        self._last[request.cache_key] = cached_estimate
         if len(self._last) > MOST_KEPT:
             del self._last[next(iter(self._last))]  # the least recently requested one
-        if cached.told_of != request.changeable_field_values:
-            cached.told_of, cached.read = request.changeable_field_values, -1e9
-        if self._is_estimate_current(cached):
-            assert cached.told is not None
-            return cached.told
+        if cached_estimate.field_values != request.changeable_field_values:
+            cached_estimate.field_values, cached_estimate.read = request.changeable_field_values, -1e9
+        if self._is_estimate_current(cached_estimate):
+            assert cached_estimate.estimate is not None
+            return cached_estimate.estimate
         async with self._one:
-            wait = cached.rests_until - time.monotonic()
-            if wait > 0.0 and not self._is_estimate_current(cached):
+            wait = cached_estimate.rests_until - time.monotonic()
+            if wait > 0.0 and not self._is_estimate_current(cached_estimate):
                 await asyncio.sleep(wait)
-            if not self._is_estimate_current(cached):
-                await asyncio.get_running_loop().run_in_executor(None, self._refresh_cached_estimate, cached, request)
-        assert cached.told is not None
-        return cached.told
+            if not self._is_estimate_current(cached_estimate):
+                await asyncio.get_running_loop().run_in_executor(
+                    None, self._refresh_cached_estimate, cached_estimate, request
+                )
+        assert cached_estimate.estimate is not None
+        return cached_estimate.estimate
 
-    def _is_estimate_current(self, cached: _CachedEstimate) -> bool:
-        is_fresh = time.monotonic() - cached.read < OTHERS_SECONDS
-        return cached.told is not None and cached.version == self._version() and is_fresh
+    def _is_estimate_current(self, cached_estimate: _CachedEstimate) -> bool:
+        is_fresh = time.monotonic() - cached_estimate.read < OTHERS_SECONDS
+        return cached_estimate.estimate is not None and cached_estimate.version == self._version() and is_fresh
 
-    def _refresh_cached_estimate(self, cached: _CachedEstimate, request: EstimateRequest) -> None:
+    def _refresh_cached_estimate(self, cached_estimate: _CachedEstimate, request: EstimateRequest) -> None:
         version, start = self._version(), time.monotonic()
         try:
             counts = [self._store.outcome_counts(entry.id, number) for entry, number in request.sides]
             days = self._store.sample_counts_by_day(request.first_agreement.id, request.sides[0][1])
         except StoreError:
             raise unavailable_problem("the store cannot be read now") from None
-        stored_agreement = request.first_agreement.kept
+        stored_agreement = request.first_agreement.stored_agreement
         digest = _digest_of_parts(*request.cache_key, *counts, days, request.changeable_field_values)
-        if cached.told is None or cached.counted != digest:
+        if cached_estimate.estimate is None or cached_estimate.counts_digest != digest:
             document = request.estimate_as_json_document(counts)
             document |= {"days": days} if request.kind == "estimate" else {}
             document |= {} if stored_agreement.closed is None else {"closed": stored_agreement.closed}
             body = json.dumps(document, allow_nan=False).encode()
             # the tag is of what is sent: one of the counts would tell those of an estimate that is hidden
-            cached.told, cached.counted = TaggedEstimate(f'"{hashlib.sha256(body).hexdigest()[:32]}"', body), digest
+            cached_estimate.estimate, cached_estimate.counts_digest = (
+                TaggedEstimate(f'"{hashlib.sha256(body).hexdigest()[:32]}"', body),
+                digest,
+            )
             seconds = time.monotonic() - start
             self._took(seconds)
-            cached.rests_until = time.monotonic() + min(_ESTIMATE_REST * seconds, _MOST_REST)
-        cached.version, cached.read = version, start
+            cached_estimate.rests_until = time.monotonic() + min(_ESTIMATE_REST * seconds, _MOST_REST)
+        cached_estimate.version, cached_estimate.read = version, start
 
 
 def _digest_of_parts(*parts: Any) -> bytes:

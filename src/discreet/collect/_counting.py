@@ -319,15 +319,15 @@ def add_pooled_outcomes_to_counts(
 ) -> NDArray[np.int64]:
     """The counts of an agreement in a round, and what waits in the pools besides."""
     group: Group = (row.number, round)
-    pooled = Counter(outcome for pool in pools for outcome in pool.get(group, []))
-    if not pooled:
+    pooled_outcomes = Counter(outcome for pool in pools for outcome in pool.get(group, []))
+    if not pooled_outcomes:
         return counts
     if row.is_survey:
         return _sort_and_check_survey_reports(
-            row, np.concatenate([counts, np.array([*pooled.elements()], dtype=np.int64)])
+            row, np.concatenate([counts, np.array([*pooled_outcomes.elements()], dtype=np.int64)])
         )
     try:
-        increments = np.array(row.increments_of_stored_counts(pooled.items()), dtype=np.int64)
+        increments = np.array(row.increments_of_stored_counts(pooled_outcomes.items()), dtype=np.int64)
     except DiscreetError:  # a number that is no report
         raise StoreError(DAMAGED) from None
     if increments[:, 0].min() < 0 or increments[:, 0].max() >= len(counts):

@@ -108,9 +108,9 @@ class _TaggedContent:
 
     def response(self, request: Request) -> Response:
         """The file, unless the browser has it."""
-        accepted = request.headers.get("accept-encoding", "").replace(" ", "").lower()
+        accepted_encodings = request.headers.get("accept-encoding", "").replace(" ", "").lower()
         content, headers = (
-            self._packed if re.search(r"(^|,)gzip(,|;q=0?\.[0-9]*[1-9]|;q=1|$)", accepted) else self._plain
+            self._packed if re.search(r"(^|,)gzip(,|;q=0?\.[0-9]*[1-9]|;q=1|$)", accepted_encodings) else self._plain
         )
         tags = [tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")]
         if headers["ETag"] in tags:
@@ -256,9 +256,11 @@ def _require_table_of_fields(label: str, table: Any, field_names: set[str] | Non
     """A table of fields; an error for another value, and for a field that is not known."""
     if not isinstance(table, dict):
         raise DiscreetError(f"{label} is not a table of fields")
-    unknown = [] if field_names is None else sorted(table.keys() - field_names)
-    if unknown:
-        raise DiscreetError(f"{label}: {unknown[0]!r} is not one of the fields {', '.join(sorted(field_names or ()))}")
+    unknown_fields = [] if field_names is None else sorted(table.keys() - field_names)
+    if unknown_fields:
+        raise DiscreetError(
+            f"{label}: {unknown_fields[0]!r} is not one of the fields {', '.join(sorted(field_names or ()))}"
+        )
     return table
 
 
@@ -453,7 +455,7 @@ def invitation_links(
             "leave out the revoked ones, which stay so"
         )
     # there each person types a token
-    if store.read_enrolment().needed and not checked_tokens and "field" not in more.split("&"):
+    if store.read_enrolment().is_needed and not checked_tokens and "field" not in more.split("&"):
         raise DiscreetError("the store takes samples of enrolled clients only; name their tokens: --tokens FILE")
     secrets.SystemRandom().shuffle(checked_tokens)
     page = f"{site}{TAKE_PART}?agreement={stored_agreement.agreement.id}{f'&{more}' if more else ''}"

@@ -249,14 +249,14 @@ class PostgresStore(Store):
         return {digest for (digest,) in database.execute(query, (list(digests),), binary=True).fetchall()}
 
     def _insert_arrivals(
-        self, database: Connection, collection: int, round: int, arrivals: Sequence[Arrival], *, closed: bool
+        self, database: Connection, collection: int, round: int, arrivals: Sequence[Arrival], *, is_closed: bool
     ) -> list[Verdict]:
         first_keys: dict[bytes, bytes] = {}
         for arrival in arrivals:
             first_keys.setdefault(arrival.client, arrival.key)
         clients = sorted(first_keys)
         new_clients: set[bytes] = set()
-        if not closed:
+        if not is_closed:
             keys = [first_keys[client] for client in clients]
             rows = database.execute(_SPEAK, (collection, round, clients, keys), binary=True)
             new_clients = {client for (client,) in rows.fetchall()}

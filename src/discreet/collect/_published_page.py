@@ -75,9 +75,9 @@ def _statistic_data_element(value: float) -> str:
     return f'<data value="{value!r}">{value:.4g}</data>'
 
 
-def _indices_of_shown_outcomes(shares: Sequence[Any], most: int, *, ordered: bool) -> list[int]:
+def _indices_of_shown_outcomes(shares: Sequence[Any], most: int, *, has_order: bool) -> list[int]:
     """The places of the outcomes that are shown: in their order, or the largest first."""
-    if ordered:
+    if has_order:
         return list(range(min(most, len(shares))))
     return sorted(range(len(shares)), key=lambda index: (-shares[index]["law"]["estimate"], index))[:most]
 
@@ -114,10 +114,10 @@ def _note_on_picked_shares(is_selection: bool) -> str:
 
 def share_page_html(agreement: Agreement, estimate: Mapping[str, Any], questions: str | None) -> str:
     """The page of shares. `questions`: what was asked in words, as a store keeps it."""
-    noun, ordered = _noun_for_releases(estimate), _outcomes_have_order(agreement)
+    noun, has_order = _noun_for_releases(estimate), _outcomes_have_order(agreement)
     shares, confidence = estimate["shares"], confidence_text(estimate["confidence"])
-    is_selection = len(shares) > _DRAWN and not ordered
-    indices = _indices_of_shown_outcomes(shares, _LISTED, ordered=ordered)
+    is_selection = len(shares) > _DRAWN and not has_order
+    indices = _indices_of_shown_outcomes(shares, _LISTED, has_order=has_order)
     rows = "\n".join(
         f'<tr><th scope="row"><bdi>{_outcome_text(share["outcome"])}</bdi></th><td>{share[noun]:,}</td>'
         f"<td>{_share_data_element(share['law']['estimate'])}</td>"
@@ -149,7 +149,7 @@ def share_page_html(agreement: Agreement, estimate: Mapping[str, Any], questions
         agreement,
         estimate,
         release_count=pluralise(estimate[noun], noun[:-1]),
-        picture=_picture_description(estimate, ordered=ordered),
+        picture=_picture_description(estimate, has_order=has_order),
         meaning=f"{meaning} An interval contains the true share in {confidence} of cases.{_note_on_picked_shares(is_selection)}",
         tables=tables,
         statistics=f"<dl>\n{statistics}</dl>" if statistics else "",
@@ -219,10 +219,10 @@ def _percent_text_rounded_up(share: float) -> str:
     return f"{100 * min(1.0, round_up_to_digits(share, 3)):.10g} %"
 
 
-def _picture_description(estimate: Mapping[str, Any], *, ordered: bool) -> str:
+def _picture_description(estimate: Mapping[str, Any], *, has_order: bool) -> str:
     shares = estimate["shares"]
     largest = max(shares, key=lambda share: share["law"]["estimate"])
-    kind = "A histogram" if ordered else "Bars with intervals"
+    kind = "A histogram" if has_order else "Bars with intervals"
     return _escape_html(
         f"{kind} of {pluralise(len(shares), 'outcome')}; the largest is {largest['outcome']}, {_percent_text(largest['law']['estimate'])}."
     )
@@ -268,12 +268,12 @@ def _outcome_group_svg(share: Mapping[str, Any], noun: str, *parts: str) -> str:
 
 def share_picture_svg(agreement: Agreement, estimate: Mapping[str, Any]) -> str:
     """Bars with intervals: a row for each of the largest outcomes, or a column for each of those that have an order."""
-    shares, noun, ordered = estimate["shares"], _noun_for_releases(estimate), _outcomes_have_order(agreement)
+    shares, noun, has_order = estimate["shares"], _noun_for_releases(estimate), _outcomes_have_order(agreement)
     height, parts = (
-        _height_and_svg_of_bar_columns(shares, noun) if ordered else _height_and_svg_of_bar_rows(shares, noun)
+        _height_and_svg_of_bar_columns(shares, noun) if has_order else _height_and_svg_of_bar_rows(shares, noun)
     )
     return _svg_document(
-        _page_title(agreement, estimate), _picture_description(estimate, ordered=ordered), height, parts
+        _page_title(agreement, estimate), _picture_description(estimate, has_order=has_order), height, parts
     )
 
 
@@ -289,8 +289,8 @@ def _shorten_label(name: str, most: int = _LONGEST_NAME) -> str:
     return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
-def _height_and_svg_of_bar_rows(shares: Sequence[Any], noun: str, *, ordered: bool = False) -> tuple[int, list[str]]:
-    shown_shares = [shares[index] for index in _indices_of_shown_outcomes(shares, _DRAWN, ordered=ordered)]
+def _height_and_svg_of_bar_rows(shares: Sequence[Any], noun: str, *, has_order: bool = False) -> tuple[int, list[str]]:
+    shown_shares = [shares[index] for index in _indices_of_shown_outcomes(shares, _DRAWN, has_order=has_order)]
     top, step = _axis_end_and_step(shown_shares)
     names = [_shorten_label(str(share["outcome"])) for share in shown_shares]
     left = 30 + 9 * max(map(len, names))
@@ -323,7 +323,7 @@ def _height_and_svg_of_bar_rows(shares: Sequence[Any], noun: str, *, ordered: bo
         )
     omitted_count = len(shares) - len(shown_shares)
     if omitted_count:
-        note = f"{omitted_count:,} {'later' if ordered else 'smaller'} ones are in estimate.csv."
+        note = f"{omitted_count:,} {'later' if has_order else 'smaller'} ones are in estimate.csv."
         parts.append(f'<text x="{left}" y="{end + 24}" font-size="13">{note}</text>')
     return end + (40 if omitted_count else 14), parts
 
@@ -482,7 +482,9 @@ def survey_picture_svg(agreement: Agreement, estimate: Mapping[str, Any]) -> str
             shares = [
                 {"outcome": answer["name"], "reports": question["clients"], "law": answer} for answer in known_answers
             ]
-            part_height, drawing = _height_and_svg_of_bar_rows(shares, "reports", ordered=question["kind"] != "shares")
+            part_height, drawing = _height_and_svg_of_bar_rows(
+                shares, "reports", has_order=question["kind"] != "shares"
+            )
         else:
             part_height, drawing = _height_and_svg_of_point_rows(known_answers[:_DRAWN])
         parts.append(f'<g transform="translate(0 {height})">{"".join(drawing)}</g>')

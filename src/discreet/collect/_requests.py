@@ -184,13 +184,13 @@ class RequestGuard:
         if scope["type"] != "http":
             await send({"type": "websocket.close"})
             return
-        started = False
+        has_started = False
         extra_headers = list(_HEADERS)
 
         async def send_with_extra_headers(message: Message) -> None:
-            nonlocal started
+            nonlocal has_started
             if message["type"] == "http.response.start":
-                started = True
+                has_started = True
                 message = {**message, "headers": [*message.get("headers", ()), *extra_headers]}
                 self._answered(scope, message["status"])
             await send(message)
@@ -216,7 +216,7 @@ class RequestGuard:
             except ClientDisconnect:
                 return
             except asyncio.CancelledError:  # the service is stopping
-                if not started:
+                if not has_started:
                     await unavailable_problem("the collector is stopping").response(
                         scope, receive, send_with_extra_headers
                     )
@@ -224,7 +224,7 @@ class RequestGuard:
                 await problem.response(scope, receive, send_with_extra_headers)
         except Exception as error:  # a bug: the client may retry, the operator sees where it is
             self._failed(error)
-            if not started:
+            if not has_started:
                 await FAILED.response(scope, receive, send_with_extra_headers)
 
     def _refuse_disallowed_host(self, host: bytes) -> None:

@@ -171,8 +171,8 @@ def json_document_of_estimate(
                 statistics=_estimate_mean_and_median(estimate),
             )
         try:
-            inverted = inverted_population(sampler, counts=counts, confidence=confidence)
-            return json_record_of_inverted_estimate(inverted, agreement, [])
+            inverted_estimate = inverted_population(sampler, counts=counts, confidence=confidence)
+            return json_record_of_inverted_estimate(inverted_estimate, agreement, [])
         except DiscreetError as error:  # the same for all samples: the law is not linear, or its matrix has no inverse
             note = str(error)
     return {
@@ -229,9 +229,9 @@ def json_document_of_group_estimates(
     notes = []
     if len(shown_indices) < len(groups):
         fewest = max(1, groups[0].least)
-        hidden = pluralise(len(groups) - len(shown_indices), "group")
+        hidden_groups_text = pluralise(len(groups) - len(shown_indices), "group")
         notes.append(
-            f"{hidden} of {len(groups)} with fewer than {fewest:,} {noun if fewest > 1 else noun[:-1]} not shown"
+            f"{hidden_groups_text} of {len(groups)} with fewer than {fewest:,} {noun if fewest > 1 else noun[:-1]} not shown"
         )
     ids = {names[index]: groups[index].agreement.id for index in range(len(groups))}
     fields = {"agreements": ids, "samples_of_groups": dict(zip(names, sample_counts, strict=True))}
@@ -280,11 +280,11 @@ def json_document_of_stages_estimate(
     )
     if not stage_estimates:
         return {"clients": 0, "confidence": confidence, "stages": [], "shares": [], "notes": notes}
-    pooled = pooled_population(list(stage_estimates.values()))
+    pooled_estimate = pooled_population(list(stage_estimates.values()))
     return json_record_of_pooled_estimate(
-        pooled,
+        pooled_estimate,
         {number: stages[number - 1].agreement for number in stage_estimates},
-        [*notes, *pooled.doubts_with_stage_numbers(list(stage_estimates))],
+        [*notes, *pooled_estimate.doubts_with_stage_numbers(list(stage_estimates))],
     )
 
 

@@ -185,7 +185,7 @@ _MOST_UNPACKED = 1 << 24  # bytes of a stream's columns
 class SampleRequest:
     """The samples of a request, under one agreement in one round. `alone`: one sample, not a list of one.
 
-    `samples` are JSON values, or a list of Arrow columns. `numbered`: the columns contain outcome numbers.
+    `samples` are JSON values, or a list of Arrow columns. `are_numbers`: the columns contain outcome numbers.
     """
 
     agreement: str
@@ -195,7 +195,7 @@ class SampleRequest:
     samples: Sequence[Any]
     alone: bool = False
     columns: bool = False
-    numbered: bool = False
+    are_numbers: bool = False
 
     def outcome_numbers(self, reader: OutcomeReader | ReportReader) -> NDArray[np.int64]:
         """The outcome of every sample, or every report; one that is none refuses the whole request."""
@@ -207,8 +207,8 @@ class SampleRequest:
         is_wrong = numbers == _NONE
         if is_wrong.any():
             row = int(np.argmax(is_wrong))
-            allowed = reader.allowed_outcome_numbers_text if self.numbered else reader.allowed_samples_text
-            raise unprocessable_problem(f"{self.describe_field(row, 'sample')} is not {allowed}")
+            allowed_text = reader.allowed_outcome_numbers_text if self.are_numbers else reader.allowed_samples_text
+            raise unprocessable_problem(f"{self.describe_field(row, 'sample')} is not {allowed_text}")
         return numbers
 
     def describe_field(self, number: int, field: str) -> str:
@@ -218,7 +218,7 @@ class SampleRequest:
         return f"row {number} of column {field!r}" if self.columns else f"samples[{number}].{field}"
 
     def _outcome_numbers_of_column(self, reader: OutcomeReader | ReportReader, column: pa.Array) -> NDArray[np.int64]:
-        if self.numbered:
+        if self.are_numbers:
             return reader.stored_numbers_from_outcome_numbers(column)
         if not reader.accepts_column_type(column.type):
             raise unprocessable_problem(
@@ -275,7 +275,7 @@ def parse_arrow_samples(body: bytes) -> SampleRequest:
         raise bad_request_problem(str(error)[:_MOST_TOLD]) from None
     if not clients:
         raise unprocessable_problem(f"the Arrow stream does not hold 1 to {MOST_BATCH:,} rows")
-    request = SampleRequest(agreement, round_number, clients, keys, samples, columns=True, numbered=are_numbers)
+    request = SampleRequest(agreement, round_number, clients, keys, samples, columns=True, are_numbers=are_numbers)
     _refuse_invalid_clients_and_keys(request)
     return request
 
@@ -463,10 +463,10 @@ class StoreWriter:
             self._thread.join()
 
     def _write_queue_until_closed(self) -> None:
-        settled, last_erasure = True, time.monotonic()
+        is_erased, last_erasure = True, time.monotonic()
         while True:
             with self._changed:
-                while not self._queue and not self._closed and settled:
+                while not self._queue and not self._closed and is_erased:
                     self._changed.wait()
                 if not self._queue and not self._closed:
                     self._changed.wait(SETTLE_SECONDS)
@@ -481,7 +481,7 @@ class StoreWriter:
                 self._waiting -= sum(len(request.arrivals) for request in requests)
                 idle = not self._queue
             if idle or time.monotonic() - last_erasure > SETTLE_SECONDS:
-                settled, last_erasure = self._erase_overwritten_data(), time.monotonic()
+                is_erased, last_erasure = self._erase_overwritten_data(), time.monotonic()
             if done:
                 return
 
@@ -507,14 +507,15 @@ class StoreWriter:
         answers: dict[int, Any] = {}
         try:
             answers |= self._requests_with_unknown_tokens(group)
-            enrolled = [request for request in group if id(request) not in answers]
-            if enrolled:
-                arrivals = [arrival for request in enrolled for arrival in request.arrivals]
+            enrolled_requests = [request for request in group if id(request) not in answers]
+            if enrolled_requests:
+                arrivals = [arrival for request in enrolled_requests for arrival in request.arrivals]
                 verdicts = self._store.count_arrivals(agreement, round_number, arrivals, today_in_utc())
-                ends = itertools.accumulate((len(request.arrivals) for request in enrolled), initial=0)
+                ends = itertools.accumulate((len(request.arrivals) for request in enrolled_requests), initial=0)
                 spans = itertools.pairwise(ends)
                 answers |= {
-                    id(request): verdicts[first:last] for request, (first, last) in zip(enrolled, spans, strict=True)
+                    id(request): verdicts[first:last]
+                    for request, (first, last) in zip(enrolled_requests, spans, strict=True)
                 }
                 self._wrote(verdicts)
         except StoreError as error:

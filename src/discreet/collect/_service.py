@@ -291,14 +291,14 @@ class _Service:
             arrivals = await self._run_outside_loop_if_large(
                 len(body), _make_arrivals_of_request, sample_request, entry, gateway
             )
-            needs_tokens = enrolment.needed and gateway is None
+            needs_tokens = enrolment.is_needed and gateway is None
             tokens = [token_digest(client) for client in sample_request.clients] if needs_tokens else []
             try:
                 verdicts = await self._writer.write_samples(entry.id, sample_request.round, arrivals, tokens)
             except UnknownToken as unknown:
                 field_name = sample_request.describe_field(unknown.place, "client")
                 raise RequestProblem(403, f"{field_name} is not one of the tokens of this collection") from None
-        ticket = entry.kept.ticket if sample_request.alone and entry.kept.shown == AFTER else ""
+        ticket = entry.stored_agreement.ticket if sample_request.alone and entry.stored_agreement.shown == AFTER else ""
         return _response_with_verdicts(verdicts, alone=sample_request.alone, ticket=ticket)
 
     async def _run_outside_loop_if_large(self, size: int, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -319,7 +319,7 @@ class _Service:
         days = await asyncio.get_running_loop().run_in_executor(
             None, self._store.sample_counts_by_day, entry.id, number
         )
-        return _json_response(json_document_of_hidden_estimate(entry.kept, entry.sampler, days, number))
+        return _json_response(json_document_of_hidden_estimate(entry.stored_agreement, entry.sampler, days, number))
 
     async def _get_estimates_of_groups(self, request: Request) -> Response:
         parameters, entry = await self._parameters_and_entry(request, "round", "confidence", "by")
@@ -370,16 +370,16 @@ class _Service:
     async def _get_collection(self, request: Request) -> Response:
         _, entry = await self._parameters_and_entry(request)
         enrolment = await self._enrolment.current_enrolment()
-        entries = self._catalogue.agreements_of_collection(entry.kept.collection)
-        newest = {member.kept.collection: member for member in self._catalogue.all_agreements}
+        entries = self._catalogue.agreements_of_collection(entry.stored_agreement.collection)
+        newest = {member.stored_agreement.collection: member for member in self._catalogue.all_agreements}
         return _json_response(
             {
-                "collection": entry.kept.collection,
+                "collection": entry.stored_agreement.collection,
                 "agreement": entries[-1].id,
                 "round": entries[-1].newest_round,
-                "enrolment": enrolment.needed,
-                "closed": entry.kept.closed,
-                "shown": entry.kept.shown,
+                "enrolment": enrolment.is_needed,
+                "closed": entry.stored_agreement.closed,
+                "shown": entry.stored_agreement.shown,
                 "agreements": [_offered_agreement_as_json_value(member) for member in entries],
                 "groups": [member.id for member in self._catalogue.agreements_of_public_groups(entry)],
                 "stages": [member.id for member in self._catalogue.agreements_of_stages(entry)],
@@ -387,7 +387,7 @@ class _Service:
                 "beside": [
                     {"agreement": member.id, "purpose": member.agreement.purpose}
                     for member in newest.values()
-                    if member.kept.collection != entry.kept.collection
+                    if member.stored_agreement.collection != entry.stored_agreement.collection
                 ],
             }
         )
@@ -404,9 +404,11 @@ class _Service:
 
     async def _get_questions(self, request: Request) -> Response:
         _, entry = await self._parameters_and_entry(request)
-        if entry.kept.questions is None:
+        if entry.stored_agreement.questions is None:
             raise RequestProblem(404, "no questions were written for this agreement")
-        return _response_with_entity_tag(request, entry.kept.questions.encode(), f'"{entry.questions_digest}"', JSON)
+        return _response_with_entity_tag(
+            request, entry.stored_agreement.questions.encode(), f'"{entry.questions_digest}"', JSON
+        )
 
     async def _get_health(self, request: Request) -> Response:
         _read_query_parameters(request)
@@ -442,16 +444,16 @@ def _response_with_verdicts(verdicts: Sequence[Verdict], *, alone: bool, ticket:
     as its body is shorter. All answers to a sample have the same number of bytes, including headers; those of a closed collection too.
     `ticket`: for whoever has a sample in the collection, where that lets them see estimates.
     """
-    refused = [index for index, verdict in enumerate(verdicts) if verdict is Verdict.SPOKEN]
-    counted = sum(verdict is Verdict.COUNTED for verdict in verdicts)
+    refused_indices = [index for index, verdict in enumerate(verdicts) if verdict is Verdict.SPOKEN]
+    counted_samples = sum(verdict is Verdict.COUNTED for verdict in verdicts)
     late_indices = [index for index, verdict in enumerate(verdicts) if verdict is Verdict.CLOSED]
-    again = len(verdicts) - counted - len(refused) - len(late_indices)
-    document: dict[str, Any] = {"counted": counted, "again": again, "refused": refused}
+    again = len(verdicts) - counted_samples - len(refused_indices) - len(late_indices)
+    document: dict[str, Any] = {"counted": counted_samples, "again": again, "refused": refused_indices}
     status = HTTPStatus.OK
     if late_indices:
         status = HTTPStatus.GONE
         document = {"error": _CLOSED, **document, **({} if alone else {"closed": late_indices})}
-    elif alone and refused:
+    elif alone and refused_indices:
         status = HTTPStatus.CONFLICT
         document = {"error": _SPOKEN, **document}
     ticket_field = {"ticket": ticket} if ticket else {}
@@ -469,7 +471,7 @@ def _response_with_verdicts(verdicts: Sequence[Verdict], *, alone: bool, ticket:
 
 def _may_see_estimates(request: Request, entry: CollectedAgreement) -> bool:
     """Whether estimates are shown to whoever asks: to everybody, to the holders of the collection's one ticket, or to nobody."""
-    stored_agreement = entry.kept
+    stored_agreement = entry.stored_agreement
     header = request.headers.get("authorization", "")
     has_ticket = bool(stored_agreement.ticket) and secrets.compare_digest(
         header.encode(), f"Bearer {stored_agreement.ticket}".encode()
@@ -507,9 +509,13 @@ def _requested_round(parameters: dict[str, str], entry: CollectedAgreement, name
 
 def _offered_agreement_as_json_value(entry: CollectedAgreement) -> dict[str, Any]:
     agreement = entry.agreement
-    fields: dict[str, Any] = {"agreement": entry.id, "follows": entry.kept.follows, "rounds": agreement.rounds}
-    fields["open"] = [] if entry.kept.closed else list(entry.rounds)
-    signature = entry.kept.signed
+    fields: dict[str, Any] = {
+        "agreement": entry.id,
+        "follows": entry.stored_agreement.follows,
+        "rounds": agreement.rounds,
+    }
+    fields["open"] = [] if entry.stored_agreement.closed else list(entry.rounds)
+    signature = entry.stored_agreement.signed
     fields |= {"purpose": agreement.purpose, "signed": None if signature is None else signature.document}
     return {**fields, "questions": entry.questions_digest}
 
@@ -534,8 +540,8 @@ async def _refusal_response(_: Request, problem: Any) -> Response:
 
 async def _unknown_path_or_method_response(_: Request, error: Any) -> Response:
     """The router's own error: an unknown path or method."""
-    allowed = (error.headers or {}).get("Allow")
-    sentence = "there is nothing at this path" if allowed is None else f"this path takes {allowed}"
+    allowed_methods = (error.headers or {}).get("Allow")
+    sentence = "there is nothing at this path" if allowed_methods is None else f"this path takes {allowed_methods}"
     return RequestProblem(error.status_code, sentence, headers=error.headers).response
 
 

@@ -163,11 +163,11 @@ class SqliteStore(Store):
         return {digest for digest in digests if database.execute(query, (digest,)).fetchone() is not None}
 
     def _insert_arrivals(
-        self, database: sqlite3.Connection, collection: int, round: int, arrivals: Sequence[Arrival], *, closed: bool
+        self, database: sqlite3.Connection, collection: int, round: int, arrivals: Sequence[Arrival], *, is_closed: bool
     ) -> list[Verdict]:
         verdicts = []
         for arrival in arrivals:
-            if not closed and database.execute(_SPEAK, (collection, round, arrival.client, arrival.key)).rowcount:
+            if not is_closed and database.execute(_SPEAK, (collection, round, arrival.client, arrival.key)).rowcount:
                 verdicts.append(Verdict.COUNTED)
                 continue
             row = database.execute(_SAID, (collection, round, arrival.client)).fetchone()

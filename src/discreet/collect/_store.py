@@ -91,9 +91,9 @@ class StoredAgreement:
 
 @dataclass(frozen=True)
 class Enrolment:
-    """The enrolled clients. `needed`: whether only holders of a token may send. `gateways`: digests of their tokens, with their ids."""
+    """The enrolled clients. `is_needed`: whether only holders of a token may send. `gateways`: digests of their tokens, with their ids."""
 
-    needed: bool = False
+    is_needed: bool = False
     gateways: Mapping[bytes, str] = field(default_factory=dict)
 
 
@@ -248,7 +248,7 @@ class Store(ABC):
 
     @abstractmethod
     def _insert_arrivals(
-        self, database: Any, collection: int, round: int, arrivals: Sequence[Arrival], *, closed: bool
+        self, database: Any, collection: int, round: int, arrivals: Sequence[Arrival], *, is_closed: bool
     ) -> list[Verdict]:
         """Insert the clients that are new; for the others, compare their key with the stored one. A closed collection takes no new rows."""
 
@@ -319,8 +319,8 @@ class Store(ABC):
             row = self._find_agreement_row(database, rows, agreement)
             row.refuse_invalid_arrivals(round, arrivals)
             self._lock_until_transaction_ends(database, COUNTING, shared=True)
-            closed = self._execute_sql(database, _CLOSED, (row.collection,)).fetchone() is not None
-            verdicts = self._insert_arrivals(database, row.collection, round, arrivals, closed=closed)
+            is_closed = self._execute_sql(database, _CLOSED, (row.collection,)).fetchone() is not None
+            verdicts = self._insert_arrivals(database, row.collection, round, arrivals, is_closed=is_closed)
             new_outcomes = outcomes_of_counted_arrivals(arrivals, verdicts)
             if new_outcomes:
                 pool = self._seal.decode_pool(self._read_stored_pool(database))
@@ -390,7 +390,7 @@ class Store(ABC):
             rows = self._execute_sql(database, "SELECT digest, id, revoked FROM gateways").fetchall()
             (has_tokens,) = self._execute_sql(database, "SELECT EXISTS (SELECT 1 FROM tokens)").fetchone()
         return Enrolment(
-            bool(has_tokens or rows), {bytes(digest): str(name) for digest, name, revoked in rows if not revoked}
+            bool(has_tokens or rows), {bytes(digest): str(name) for digest, name, is_revoked in rows if not is_revoked}
         )
 
     def unrevoked_client_tokens_among(self, digests: Sequence[bytes]) -> set[bytes]:
@@ -464,13 +464,15 @@ def agreements_from_rows(rows: Iterable[Sequence[Any]]) -> list[StoredAgreement]
     A text whose id is not that of its row is damaged.
     """
     agreements = []
-    for collection, follows, text, weights, identity, apart, *signed, closed, least, shown, ticket, questions in rows:
+    for (
+        collection, follows, text, weights, identity, apart, *signature_columns, closed, least, shown, ticket, questions,
+    ) in rows:  # fmt: skip
         agreement = Agreement.from_json(text)
         if weights is not None:
             agreement = agreement.with_weights(weights)
         if agreement.id != identity:
             raise StoreError(f"agreement {identity} in the store is damaged; restore the store from a copy")
-        signature = _signature_from_columns(*signed)
+        signature = _signature_from_columns(*signature_columns)
         collection_ticket = "" if ticket is None else text_digest("discreet ticket", ticket, collection).hex()
         settings = (closed, least or 0, shown or ALWAYS, questions, collection_ticket)
         agreements.append(StoredAgreement(agreement, collection, follows, bool(apart), signature, *settings))

@@ -36,16 +36,16 @@ class _Slacks(NamedTuple):
 
 
 class _State(NamedTuple):
-    """A block in the form of the compiled functions. `place` numbers the clients that leave outcomes out; -1 for the others."""
+    """A block in the form of the compiled functions. `rest_index` numbers the clients that leave outcomes out; -1 for the others."""
 
     growth: float
     at_zero: float
     starts: Any
     outcome: Any
-    place: Any
+    rest_index: Any
     weight: Floats
     part: Floats
-    held: _Slacks
+    entry_slacks: _Slacks
     rest: _Slacks
     looseness: Floats
     alpha: Floats
@@ -66,7 +66,7 @@ def _stiffness_of_both_pairs(slacks: Any, index: Any) -> tuple[float, float]:
 
 @kernel(error_model="numpy", nogil=True)
 def _eliminate_clients(state: Any, total: float, bend: Any, diagonal: Any, rest: Any) -> None:
-    growth, entries, rests = state.growth, state.held, state.rest
+    growth, entries, rests = state.growth, state.entry_slacks, state.rest
     growth_square, ratio_square = growth * growth, (1.0 + growth) * (1.0 + growth)
     for client in range(rest.size):
         looseness, mass = 0.0, 0.0
@@ -81,7 +81,7 @@ def _eliminate_clients(state: Any, total: float, bend: Any, diagonal: Any, rest:
             )
             looseness += inverse
             mass += entries.low[entry]
-        index = state.place[client]
+        index = state.rest_index[client]
         rest[client], state.alpha[client] = 0.0, 1.0
         if index >= 0:
             low, high = _stiffness_of_both_pairs(rests, index)
@@ -99,7 +99,7 @@ def _eliminate_clients(state: Any, total: float, bend: Any, diagonal: Any, rest:
 @kernel(error_model="numpy", nogil=True)
 def _add_clients_to_right_side(state: Any, gradient: Any, out: Any) -> float:
     """Add to the right side of each outcome; that of |m| is returned."""
-    growth, entries, rests = state.growth, state.held, state.rest
+    growth, entries, rests = state.growth, state.entry_slacks, state.rest
     total = 0.0
     for client in range(state.weight.size):
         multiplier, weight = state.multiplier[client], state.weight[client]
@@ -108,7 +108,7 @@ def _add_clients_to_right_side(state: Any, gradient: Any, out: Any) -> float:
             slack_sum += (
                 gradient[entry] + multiplier - entries.low_aim[entry] + entries.high_aim[entry]
             ) * entries.inverse[entry]
-        index = state.place[client]
+        index = state.rest_index[client]
         if index >= 0:
             aim = rests.high_aim[index]
             slack = state.at_zero + multiplier - rests.low_aim[index] + aim
@@ -155,7 +155,7 @@ def _compute_client_steps(
     state: Any, gradient: Any, floor_step: Any, total_step: float
 ) -> tuple[float, float, float, float, float]:
     """Store the clients' steps; returns how fast primal and dual shrink at most, and the sums that `_store_step_of_place` gives by place."""
-    growth, entries, rests = state.growth, state.held, state.rest
+    growth, entries, rests = state.growth, state.entry_slacks, state.rest
     fastest, fastest_dual, first, second, alone_products = 0.0, 0.0, 0.0, 0.0, 0.0
     for client in range(state.weight.size):
         weight, multiplier = state.weight[client], state.multiplier[client]
@@ -166,7 +166,7 @@ def _compute_client_steps(
             pull += (1.0 - entries.coupling[entry]) * outcome_step
         rest_step = total_step - support_step
         state.rest_step[client] = rest_step
-        index = state.place[client]
+        index = state.rest_index[client]
         if index >= 0:
             pull += state.alpha[client] * rest_step
         change = state.shift[client] + pull / state.looseness[client]
@@ -211,11 +211,11 @@ def _set_corrector_targets_of_block(state: Any, floor_step: Any, mu: float, larg
         target, most = mu * state.part[client], (mu + largest) * state.part[client]
         for entry in range(state.starts[client], state.starts[client + 1]):
             _set_corrector_targets_of_place(
-                state.held, entry, state.growth * floor_step[state.outcome[entry]], target, most
+                state.entry_slacks, entry, state.growth * floor_step[state.outcome[entry]], target, most
             )
-        if state.place[client] >= 0:
+        if state.rest_index[client] >= 0:
             _set_corrector_targets_of_place(
-                state.rest, state.place[client], state.growth * state.rest_step[client], target, most
+                state.rest, state.rest_index[client], state.growth * state.rest_step[client], target, most
             )
 
 
@@ -242,8 +242,8 @@ def _move_all_slacks(state: Any, floor_step: Any, primal: float, dual: float) ->
         products = 0.0
         for entry in range(state.starts[client], state.starts[client + 1]):
             ceiling = state.growth * floor_step[state.outcome[entry]]
-            products += _move_slacks_of_place(state.held, entry, ceiling, primal, dual)
-        index = state.place[client]
+            products += _move_slacks_of_place(state.entry_slacks, entry, ceiling, primal, dual)
+        index = state.rest_index[client]
         if index >= 0:
             products += _move_slacks_of_place(state.rest, index, state.growth * state.rest_step[client], primal, dual)
         gap += state.weight[client] * products
@@ -284,14 +284,14 @@ def _shift_place_by_share_of_room(slacks: Any, index: Any, share: float) -> floa
 @kernel(error_model="numpy", nogil=True)
 def _step_each_place_alone(state: Any, floor_step: Any, primal: float, total: float) -> float:
     """Move every place by itself, then normalise each client's distribution; returns the weighted products after it."""
-    gap, entries, rests = 0.0, state.held, state.rest
+    gap, entries, rests = 0.0, state.entry_slacks, state.rest
     for client in range(state.weight.size):
         missing, room, products = 1.0 - total, 0.0, 0.0
         for entry in range(state.starts[client], state.starts[client + 1]):
             _step_place_alone(entries, entry, state.growth * floor_step[state.outcome[entry]], primal)
             missing -= entries.low[entry]
             room += min(entries.low[entry], entries.high[entry])
-        index = state.place[client]
+        index = state.rest_index[client]
         if index >= 0:
             _step_place_alone(rests, index, state.growth * state.rest_step[client], primal)
             missing -= rests.low[index]
@@ -343,7 +343,7 @@ class CompiledSteps:
         bend = block.cost.curvature_at(floor[block.outcome] + block.low.s)
         diagonal, rest = np.empty(bend.size), np.empty(block.weight.size)
         _eliminate_clients(state, total, bend, diagonal, rest)
-        pull = 1.0 - state.held.coupling
+        pull = 1.0 - state.entry_slacks.coupling
         share.add_clients(
             block.starts, block.outcome, diagonal, rest, block.weight / state.looseness, state.alpha, pull
         )
@@ -370,7 +370,7 @@ class CompiledSteps:
         cost = self._block.cost
         if not cost.pairs:
             return limits[0], limits[1]
-        cost_limits = cost.set_output_step(floor_step[self._block.outcome] + self._state.held.step)
+        cost_limits = cost.set_output_step(floor_step[self._block.outcome] + self._state.entry_slacks.step)
         return min(limits[0], cost_limits[0]), min(limits[1], cost_limits[1])
 
     def predicted_gap(self, primal: float, dual: float) -> float:
@@ -423,7 +423,7 @@ def add_squares_of_functionals(
             beta[entry] = b
             x = outcome[start + entry]
             cross[x] += client_rest + crossing * b
-            scaled = rank[client] * b
+            scaled_b = rank[client] * b
             row = out[x]
             for earlier in range(entry + np.uintp(1)):
-                row[outcome[start + earlier]] += client_rest + scaled * beta[earlier]
+                row[outcome[start + earlier]] += client_rest + scaled_b * beta[earlier]

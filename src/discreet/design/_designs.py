@@ -179,8 +179,8 @@ def design_on_interval_cells(
     )
     cell_laws = client_laws_on_cells(clients, edges)
     cell_design = request.design_on_outcomes(Simplex(edges.size - 1), cell_laws.laws, on_cells=True)
-    if cell_laws.enclosed is not None and not cell_laws.estimated:
-        cell_design = _certify_design_by_enclosures(cell_design, cell_laws.laws, cell_laws.enclosed, request.weights)
+    if cell_laws.mass_bounds is not None and not cell_laws.estimated:
+        cell_design = _certify_design_by_enclosures(cell_design, cell_laws.laws, cell_laws.mass_bounds, request.weights)
     mu = np.broadcast_to(cell_design.family.reference, edges.size - 1)
     table = Tabulated(edges, mu / np.diff(edges))
     band = DensityBand(table, lower=0.0, upper=cell_design.family.bounds.upper, any_client=True)
@@ -195,7 +195,7 @@ def _certify_design_by_enclosures(base: Design, laws: Floats, bounds: tuple[Floa
         rows = np.array([int(np.argmin(np.abs(laws - law).max(axis=1))) for law in examples.dense_laws()])
     else:
         rows = np.arange(len(laws)) if weights is None else np.flatnonzero(np.asarray(weights, dtype=np.float64) > 0.0)
-    entry = rows[examples.client_of_entry], examples.seen[examples.outcome]
+    entry = rows[examples.client_of_entry], examples.seen_outcomes[examples.outcome]
     unseen_most = most[rows]  # a copy
     unseen_most[examples.client_of_entry, entry[1]] = 0.0
     f, growth = (base.divergence, float(examples.size) + math.exp(min(base.epsilon, LARGEST_FLOAT_EXPONENT)))
@@ -442,9 +442,9 @@ class DesignRequest:
                 "clients is missing; give public examples, one law a row, or see Simplex.spread where there are none"
             )
         examples = as_example_clients(clients, self.weights, family.size)
-        if examples.seen.size > LARGEST_SEEN:
+        if examples.seen_outcomes.size > LARGEST_SEEN:
             raise DiscreetError(
-                f"clients hold {examples.seen.size:,} different outcomes, more than {LARGEST_SEEN:,}; merge rare outcomes into one, "
+                f"clients hold {examples.seen_outcomes.size:,} different outcomes, more than {LARGEST_SEEN:,}; merge rare outcomes into one, "
                 "or take fewer examples"
             )
         self._refuse_infinite_divergence(bool(examples.partial_support_indicators.any()))

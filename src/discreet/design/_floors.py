@@ -2,7 +2,7 @@
 
 Example clients are stored by their non-zeros, so that work and memory grow with their supports. Outcomes outside all supports are
 exchangeable for every client, so the best floor (convex, hence symmetrised for free) has one value on all of them. They need no variables.
-Below, `outcome` numbers the K outcomes in some support; `seen` are their numbers in the domain.
+Below, `outcome` numbers the K outcomes in some support; `seen_outcomes` are their numbers in the domain.
 
 **On an interval** clients are distributions on its cells (`client_laws_on_cells`). A bound holds for them only if their masses on the cells
 are right. A mixture, a table, a `BoundedDensity` and a scipy distribution with a checked distribution function enclose their masses
@@ -162,7 +162,7 @@ class ExampleClients:
     outcome: NDArray[np.int32]
     mass: Floats
     weight: Floats
-    seen: Integers
+    seen_outcomes: Integers
 
     def __len__(self) -> int:
         return len(self.weight)
@@ -188,7 +188,9 @@ class ExampleClients:
 
     def sum_by_outcome(self, values: Floats) -> Floats:
         """Sums of entries over each seen outcome (K,)."""
-        return np.asarray(np.bincount(self.outcome, weights=values, minlength=self.seen.size), dtype=np.float64)
+        return np.asarray(
+            np.bincount(self.outcome, weights=values, minlength=self.seen_outcomes.size), dtype=np.float64
+        )
 
     def slice_clients_by_entry_count(self, entries: int) -> list[slice]:
         """Slices of clients with about that many entries each."""
@@ -205,18 +207,20 @@ class ExampleClients:
         for rows in self.slice_clients_by_entry_count(entries):
             span = self.entry_slice(rows)
             starts = self.starts[rows] - span.start
-            yield ExampleClients(self.size, starts, self.outcome[span], self.mass[span], self.weight[rows], self.seen)
+            yield ExampleClients(
+                self.size, starts, self.outcome[span], self.mass[span], self.weight[rows], self.seen_outcomes
+            )
 
     def dense_laws(self) -> Floats:
         """The distributions (n, size)."""
         laws = np.zeros((len(self), self.size))
-        laws[self.client_of_entry, self.seen[self.outcome]] = self.mass
+        laws[self.client_of_entry, self.seen_outcomes[self.outcome]] = self.mass
         return laws
 
     def extend_to_unseen_outcomes(self, on_seen: Floats, elsewhere: float) -> Floats:
         """Values of the seen outcomes as a vector over the domain, with one value on all others."""
         values = np.full(self.size, elsewhere)
-        values[self.seen] = on_seen
+        values[self.seen_outcomes] = on_seen
         return values
 
 
@@ -320,7 +324,7 @@ class CellLaws:
     """Examples on cells (n, k), bounds of their masses, and the numbers of the examples whose masses are estimates."""
 
     laws: Any
-    enclosed: tuple[Floats, Floats] | None = None
+    mass_bounds: tuple[Floats, Floats] | None = None
     estimated: tuple[int, ...] = ()
 
 
@@ -348,7 +352,7 @@ def client_laws_on_cells(clients: Any, edges: Floats) -> CellLaws:
     mass, low, high = (np.stack([getattr(client, side) for client in masses]) for side in ("mass", "low", "high"))
     laws = np.maximum(mass, _LEAST_OF_HIGH * high)  # so that masses that count as zero are nearly zero
     laws /= laws.sum(axis=1, keepdims=True)
-    return CellLaws(laws, (low, high), tuple(number for number, client in enumerate(masses) if not client.proved))
+    return CellLaws(laws, (low, high), tuple(number for number, client in enumerate(masses) if not client.is_proved))
 
 
 def _cell_masses_of_records(points: Any, name: str, edges: Floats) -> IntervalMasses:
@@ -402,14 +406,14 @@ def outputs_on_and_off_support(
     too_small = np.minimum.reduceat(low / p, examples.starts)  # all entries are at the floor, and |m| <= 1
     too_large = np.maximum.reduceat(high / p, examples.starts)  # all entries are at the ceiling
     slope = np.clip(1.0, too_small, too_large)
-    settled = at_ceiling.copy()
+    is_settled = at_ceiling.copy()
     for _ in range(_STEPS):
         value = slope[client] * p
         q = np.clip(value, low, high)
         middle = examples.sum_by_client(np.where(q == value, p, 0.0))
         excess = examples.sum_by_client(q) + rest - 1.0
-        settled |= np.abs(excess) <= _ROUNDING
-        if settled.all():
+        is_settled |= np.abs(excess) <= _ROUNDING
+        if is_settled.all():
             break
         too_large = np.where(excess > 0.0, np.minimum(slope, too_large), too_large)
         too_small = np.where(excess < 0.0, np.maximum(slope, too_small), too_small)
@@ -419,8 +423,8 @@ def outputs_on_and_off_support(
         midpoint = np.sqrt(too_small) * np.sqrt(too_large)
         next_slope = np.where(usable, step, midpoint)
         is_stuck = np.abs(next_slope - slope) <= 4e-16 * slope
-        settled |= is_stuck
-        slope = np.where(settled, slope, next_slope)
+        is_settled |= is_stuck
+        slope = np.where(is_settled, slope, next_slope)
     q = np.where(at_ceiling[client], high, np.clip(slope[client] * p, low, high))
     return q, np.where(
         at_ceiling, np.maximum(1.0 - examples.sum_by_client(q), 0.0), rest
@@ -470,7 +474,7 @@ class DesignCertificate:
         """A float that is at most the exact bound."""
         examples, growth = self.examples, math.nextafter(float(self.floors.ratio_upper_bound), math.inf)
         terms = examples.mass.size + 2 * len(examples)
-        seen_count = examples.seen.size
+        seen_count = examples.seen_outcomes.size
         price, price_size = np.zeros(seen_count), np.zeros(seen_count)
         idle, idle_size, gain, gain_size = (0.0,) * 4
         for rows, part in zip(
@@ -526,7 +530,7 @@ class DesignCertificate:
         unseen_price = sum((w * c for w, c in zip(weight, rest_prices, strict=True)), Fraction(0))
         total = Fraction(self.constant)
         total -= sum((w * (level - c) for w, level, c in zip(weight, multiplier, centres, strict=True)), Fraction(0))
-        seen_prices = [unseen_price] * examples.seen.size
+        seen_prices = [unseen_price] * examples.seen_outcomes.size
         for j, x, a, b, s, i in zip(
             examples.client_of_entry.tolist(), examples.outcome.tolist(), least.tolist(), most.tolist(), self.slope.tolist(),
             self.intercept.tolist(), strict=True,

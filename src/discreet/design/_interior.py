@@ -234,7 +234,7 @@ class InteriorPoint:
         *,
         cautious: bool = False,
     ) -> None:
-        self.examples, self.size, self.seen = examples, examples.size, examples.seen.size
+        self.examples, self.size, self.seen = examples, examples.size, examples.seen_outcomes.size
         growth = math.expm1(epsilon)
         least_total = math.exp(-epsilon)
         mollifier_mass = math.exp(-epsilon / 2.0)  # |m| of the mollifier
@@ -255,8 +255,8 @@ class InteriorPoint:
         self.bounds = SlackAndMultiplier(np.append(v, y - promise.least), np.zeros(self.seen + 1))
         self.cap = SlackAndMultiplier(np.array([promise.most - v.sum() - (self.size - 1) * y]), np.zeros(1))
         self._cap = np.append(np.ones(self.seen), self.size - 1.0)  # the capped functional of (v, y)
-        compiled = should_use_compiled_code_by_work_alone(_ENTRY_SECONDS * examples.mass.size)
-        entries = min(_COMPILED_BLOCK, examples.mass.size // processor_count() + 1) if compiled else _BLOCK
+        is_compiled = should_use_compiled_code_by_work_alone(_ENTRY_SECONDS * examples.mass.size)
+        entries = min(_COMPILED_BLOCK, examples.mass.size // processor_count() + 1) if is_compiled else _BLOCK
         self.blocks = [
             ClientBlock(examples, rows, self.floor, self.floor_mass, growth, slope)
             for rows in examples.slice_clients_by_entry_count(entries)
@@ -267,9 +267,9 @@ class InteriorPoint:
             block.put_multipliers_on_central_path(self.floor, mu, cost)
         for pair in (self.bounds, self.cap):
             pair.put_multipliers_on_central_path(mu)
-        self._all_steps = [_choose_newton_steps(block, compiled) for block in self.blocks]
-        shared = len(self.blocks) >= (2 if compiled else _WORTH_SHARING)
-        self._shares = processor_count() if shared else 1
+        self._all_steps = [_choose_newton_steps(block, is_compiled) for block in self.blocks]
+        is_shared = len(self.blocks) >= (2 if is_compiled else _WORTH_SHARING)
+        self._shares = processor_count() if is_shared else 1
         self._pool = ThreadPoolExecutor(self._shares) if self._shares > 1 else None
         self.number = self._sum_over_floor_pairs(lambda pair: pair.part * np.ones_like(pair.s))
         self.number += sum(
@@ -307,23 +307,23 @@ class InteriorPoint:
                 steps.eliminate_clients(matrix.shares[number], floor, total)
 
         self._map_in_threads(eliminate_clients_of_one_thread, list(range(self._shares)))
-        factored = matrix.factorise(self.bounds.stiffness, self._cap, float(self.cap.stiffness[0]))
+        factors = matrix.factorise(self.bounds.stiffness, self._cap, float(self.cap.stiffness[0]))
         gap = self.gap
         average = gap / self.number
         primal, dual = (
-            min(1.0, length) for length in self._solve_floor_step(factored, lambda pairs: pairs.set_predictor_targets())
+            min(1.0, length) for length in self._solve_floor_step(factors, lambda pairs: pairs.set_predictor_targets())
         )
         if self._together or min(primal, dual) >= _LONG:
-            predicted = self._sum_over_floor_pairs(lambda pair: pair.products(primal, dual))
-            predicted += sum(self._map_over_client_blocks(lambda steps: steps.predicted_gap(primal, dual)))
+            predicted_gap = self._sum_over_floor_pairs(lambda pair: pair.products(primal, dual))
+            predicted_gap += sum(self._map_over_client_blocks(lambda steps: steps.predicted_gap(primal, dual)))
         else:
-            predicted = self._sum_over_floor_pairs(lambda pair: pair.products_if_pairs_step_alone())
-            predicted += sum(
+            predicted_gap = self._sum_over_floor_pairs(lambda pair: pair.products_if_pairs_step_alone())
+            predicted_gap += sum(
                 self._map_over_client_blocks(lambda steps: steps.predicted_gap_if_each_pair_steps_by_itself())
             )
-        mu = average * min(1.0, max(predicted / gap, 0.01)) ** 3
+        mu = average * min(1.0, max(predicted_gap / gap, 0.01)) ** 3
         part = min(max(_SHORTEST, 1.0 - gap / max(abs(value), 1e-300)), _LONGEST)
-        lengths = self._solve_floor_step(factored, lambda pairs: pairs.set_corrector_targets(mu, 2.0 * average))
+        lengths = self._solve_floor_step(factors, lambda pairs: pairs.set_corrector_targets(mu, 2.0 * average))
         alone = not self._together and min(lengths) < _LONG and gap > _NEARLY * abs(value)
         if alone:
             (bound_primal, bound_dual), (cap_primal, cap_dual) = self.bounds.longest_steps, self.cap.longest_steps
@@ -479,8 +479,8 @@ class SmoothMinimax:
         first, second = self.rows
         upper, cross, lower = self.small
         matrix[:-1, :-1] += first.T @ (upper[:, None] * first) + second.T @ (lower[:, None] * second)
-        mixed = first.T @ (cross[:, None] * second)
-        matrix[:-1, :-1] += mixed + mixed.T
+        cross_products = first.T @ (cross[:, None] * second)
+        matrix[:-1, :-1] += cross_products + cross_products.T
         matrix[:-1, -1] = matrix[-1, :-1] = -(first.T @ cross + second.T @ lower)
         matrix[-1, -1] = lower.sum()
         self.residuals = self.low.s.sum(axis=1) + self.m.sum() - 1.0, costs + self.slack.s - self.time
@@ -488,8 +488,8 @@ class SmoothMinimax:
         for pair in self._slack_pairs:
             pair.set_predictor_targets()
         primal, dual = (min(1.0, length) for length in self._solve_floor_step(matrix))
-        predicted = float(sum(pair.products(primal, dual).sum() for pair in self._slack_pairs))
-        mu = gap / number * min(1.0, max(predicted / gap, 0.01)) ** 3
+        predicted_gap = float(sum(pair.products(primal, dual).sum() for pair in self._slack_pairs))
+        mu = gap / number * min(1.0, max(predicted_gap / gap, 0.01)) ** 3
         for pair in self._slack_pairs:
             pair.set_corrector_targets(mu, 2.0 * gap / number)
         primal, dual = (min(1.0, 0.99 * length) for length in self._solve_floor_step(matrix))
@@ -536,6 +536,6 @@ def _solve_scaled_system(matrix: Floats, right: Floats) -> Floats:
     if not (diagonal > 0.0).all():
         raise np.linalg.LinAlgError("a pivot is lost in rounding")
     scale = 1.0 / np.sqrt(diagonal)
-    scaled = matrix * scale * scale[:, None]
-    scaled[np.diag_indices_from(scaled)] += 1e-14
-    return np.asarray(np.linalg.solve(scaled, right * scale)) * scale
+    scaled_matrix = matrix * scale * scale[:, None]
+    scaled_matrix[np.diag_indices_from(scaled_matrix)] += 1e-14
+    return np.asarray(np.linalg.solve(scaled_matrix, right * scale)) * scale

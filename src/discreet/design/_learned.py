@@ -126,15 +126,15 @@ def check_client_kinds_on_held_out_samples(
     """Fit hypotheses to one part of all samples, and test every kind of clients on the other part."""
     all_rounds = [*rounds, *([] if spread is None else [spread])]
     parts = [_hold_out_samples(round_counts, rng) for round_counts in all_rounds]
-    fitted, held_out = [part for part, _ in parts], [part for _, part in parts]
-    pair = None if spread is None else (fitted.pop(), held_out.pop())
-    posterior = fit_posterior(size, fitted, None if pair is None else pair[0], rng)
+    fitted_parts, held_out = [part for part, _ in parts], [part for _, part in parts]
+    pair = None if spread is None else (fitted_parts.pop(), held_out.pop())
+    posterior = fit_posterior(size, fitted_parts, None if pair is None else pair[0], rng)
     kinds: dict[str, list[tuple[Mode, float]]] = {}
     for mode, weight in zip(posterior.modes, posterior.mode_probabilities_in_kind.tolist(), strict=True):
         kinds.setdefault(mode.shape.kind, []).append((mode, weight))
     scores, largest = {}, {}
     for kind, modes in kinds.items():
-        responses = [mode.regress_round_responses(fitted, rng) for mode, _ in modes]
+        responses = [mode.regress_round_responses(fitted_parts, rng) for mode, _ in modes]
         scores[kind] = _predictive_log_likelihood(modes, responses, held_out)
         largest[kind] = _largest_log_likelihood([mode for mode, _ in modes], responses, held_out)
         if pair is not None:
@@ -144,12 +144,12 @@ def check_client_kinds_on_held_out_samples(
             scores[kind] += _log_likelihood_of_round(pair[1], sample_law_in_spread_round(pair[1], agreement))
             largest[kind] += _largest_log_likelihood_of_spread_round(pair[1], modes[0][0].shape)
     scores[PLAIN] = sum(_log_likelihood_of_round(test, _smoothed_shares_of_counts(fit)) for fit, test in parts)
-    rejected = tuple(
+    rejected_kinds = tuple(
         kind
         for kind, most in largest.items()
         if max(value for other, value in scores.items() if other != kind) >= most + np.log((len(scores) - 1) / LEVEL)
     )
-    return HeldOutResult(int(sum(test.counts.sum() for _, test in parts)), scores, rejected)
+    return HeldOutResult(int(sum(test.counts.sum() for _, test in parts)), scores, rejected_kinds)
 
 
 def _hold_out_samples(samples: RoundCounts, rng: np.random.Generator) -> tuple[RoundCounts, RoundCounts]:
@@ -307,9 +307,11 @@ def learn(
     counts = [_round_counts_from_pair(f"rounds[{index}]", family.size, pair) for index, pair in enumerate(pairs)]
     bits = None if spread is None else _round_counts_from_pair("spread", 2, spread)
     rng = np.random.default_rng(_SEED)
-    merged = _merge_rounds_of_same_sampler(counts)
-    posterior = fit_posterior(family.size, merged, bits, rng)
-    held_out = check_client_kinds_on_held_out_samples(family.size, merged, bits, np.random.default_rng([_SEED, 1]))
+    merged_rounds = _merge_rounds_of_same_sampler(counts)
+    posterior = fit_posterior(family.size, merged_rounds, bits, rng)
+    held_out = check_client_kinds_on_held_out_samples(
+        family.size, merged_rounds, bits, np.random.default_rng([_SEED, 1])
+    )
     return _choose_designed_or_safe_sampler(
         family, epsilon, f, keep, confidence, posterior, held_out, rng, [*counts, *([bits] if bits else [])]
     )
@@ -355,15 +357,15 @@ def _choose_designed_or_safe_sampler(
     }
     gain_by_kind = {kind: float(kind_gains.mean()) for kind, kind_gains in gains_by_kind.items()}
     better_by_kind = {kind: float((kind_gains > _WORTH).mean()) for kind, kind_gains in gains_by_kind.items()}
-    published = (
+    is_published = (
         not held_out.refutes_model
         and min(better, *better_by_kind.values()) >= confidence
         and min(gain_by_kind.values()) >= 0.0
     )
     return Learned(
-        sampler=candidate.sampler if published else safe_sampler,
+        sampler=candidate.sampler if is_published else safe_sampler,
         design=candidate,
-        published=published,
+        published=is_published,
         better=better,
         gain=float(gains.mean()),
         confidence=confidence,
@@ -483,12 +485,12 @@ def _round_counts_from_pair(name: str, size: int, pair: Any) -> RoundCounts:
 
 def _merge_rounds_of_same_sampler(rounds: Sequence[RoundCounts]) -> list[RoundCounts]:
     """Rounds of one sampler as one."""
-    merged: list[RoundCounts] = []
+    merged_rounds: list[RoundCounts] = []
     for round_counts in rounds:
-        for index, earlier in enumerate(merged):
+        for index, earlier in enumerate(merged_rounds):
             if earlier.sampler == round_counts.sampler:
-                merged[index] = RoundCounts(round_counts.sampler, earlier.counts + round_counts.counts)
+                merged_rounds[index] = RoundCounts(round_counts.sampler, earlier.counts + round_counts.counts)
                 break
         else:
-            merged.append(round_counts)
-    return merged
+            merged_rounds.append(round_counts)
+    return merged_rounds

@@ -191,7 +191,7 @@ class _CutProgramme:
     def __init__(self, problem: CutProblem) -> None:
         self.problem = problem
         examples, ratio = problem.examples, math.exp(problem.epsilon)
-        n, seen_count, size = len(examples), examples.seen.size, examples.mass.size
+        n, seen_count, size = len(examples), examples.seen_outcomes.size, examples.mass.size
         unseen_count = examples.size - seen_count
         self.open = np.flatnonzero(examples.partial_support_indicators)
         rests = self.open.size
@@ -288,7 +288,7 @@ class _CutProgramme:
         margin = _INSIDE / (ratio + size - 1)
         low = np.maximum(x / ratio, self.problem.least) * (1.0 - _INSIDE) + margin
         solution = CutSolution(
-            low[floor : floor + examples.seen.size],
+            low[floor : floor + examples.seen_outcomes.size],
             float(low[other]),
             masses,
             weights / weights.sum(),
@@ -479,18 +479,18 @@ class PairProgramme:
     def proved_bound(self, rows: SparseRows, upper: Floats, equal: Floats) -> float:
         """-y b plus the least of (c + A'y) v over the columns' ranges, in rationals."""
         y = [Fraction(dual) for dual in upper.tolist()]
-        reduced = [Fraction(0)] * self.wide
-        reduced[-1] = Fraction(1)
+        reduced_costs = [Fraction(0)] * self.wide
+        reduced_costs[-1] = Fraction(1)
         mask = upper[rows.row] > 0.0
         entries = zip(rows.row[mask].tolist(), rows.column[mask].tolist(), rows.value[mask].tolist(), strict=True)
         for row, column, value in entries:
-            reduced[column] += y[row] * Fraction(value)
+            reduced_costs[column] += y[row] * Fraction(value)
         bound = -sum((y[row] * Fraction(rows.right[row]) for row in np.flatnonzero(upper).tolist()), Fraction(0))
         for client, multiplier in enumerate(equal.tolist()):
             bound -= Fraction(multiplier)
             for x in range(self.k):
-                reduced[client * self.k + x] += Fraction(multiplier)
-        for price, least, most in zip(reduced, self.least.tolist(), self.most.tolist(), strict=True):
+                reduced_costs[client * self.k + x] += Fraction(multiplier)
+        for price, least, most in zip(reduced_costs, self.least.tolist(), self.most.tolist(), strict=True):
             if price:
                 bound += price * Fraction(most if price < 0 else least)
         return float(bound) + self.shift
@@ -500,9 +500,9 @@ def _risk_after_mixing_with_mean(laws: Floats, q: Floats, notion: Privacy, f: FD
     """The largest divergence of outputs after mixing with their mean until they keep the notion; inf if that takes too much mixing."""
     mean = q.mean(axis=0)
     for share in _MIXED.tolist():
-        mixed = (1.0 - share) * q + share * mean
-        if _all_pairs_satisfy_notion(mixed, notion):
-            return float(np.max(f(laws, mixed)))
+        mixed_outputs = (1.0 - share) * q + share * mean
+        if _all_pairs_satisfy_notion(mixed_outputs, notion):
+            return float(np.max(f(laws, mixed_outputs)))
     return math.inf
 
 
@@ -518,8 +518,11 @@ def _all_pairs_satisfy_notion(q: Floats, notion: Privacy) -> bool:
 def _pair_satisfies_notion(p: Floats, q: Floats, notion: Privacy) -> bool:
     with np.errstate(divide="ignore", invalid="ignore"):
         order = np.argsort(-np.where(p > 0.0, p / np.maximum(q, 1e-300), 0.0), kind="stable")
-    missed, false = 1.0 - np.cumsum(p[order]), np.cumsum(q[order])  # reject on the outcomes that p favours
-    for x, y in zip(false.tolist(), missed.tolist(), strict=True):
+    miss_rates, false_alarm_rates = (
+        1.0 - np.cumsum(p[order]),
+        np.cumsum(q[order]),
+    )  # reject on the outcomes that p favours
+    for x, y in zip(false_alarm_rates.tolist(), miss_rates.tolist(), strict=True):
         least = notion.tradeoff(min(max(x * (1.0 - 1e-13), 0.0), 1.0)) if x < 1.0 - 1e-13 else 0.0
         if least > 0.0 and least + 1e-13 > y:
             return False

@@ -170,10 +170,10 @@ class RoundCounts:
             return np.asarray(self.sampler.output(np.eye(k))).T, np.zeros(k)
         outputs = np.asarray(self.sampler.output(model))
         p, q = model.mean(axis=0), outputs.mean(axis=0)
-        centred = model - p
-        covariance = centred.T @ centred
+        deviations = model - p
+        covariance = deviations.T @ deviations
         covariance[np.diag_indices(k)] += 1e-6 * np.trace(covariance) / k + 1e-12
-        matrix = np.linalg.solve(covariance, centred.T @ (outputs - q)).T
+        matrix = np.linalg.solve(covariance, deviations.T @ (outputs - q)).T
         return matrix, q - matrix @ p
 
 
@@ -253,8 +253,8 @@ class Posterior:
         laws = np.empty((len(means), count, means.shape[1]))
         for mode_number in np.unique(mode_numbers):
             rows = np.flatnonzero(mode_numbers == mode_number)
-            repeated = np.repeat(means[rows], count, axis=0)
-            laws[rows] = self.modes[mode_number].shape.draw_clients(repeated, rng).reshape(rows.size, count, -1)
+            repeated_means = np.repeat(means[rows], count, axis=0)
+            laws[rows] = self.modes[mode_number].shape.draw_clients(repeated_means, rng).reshape(rows.size, count, -1)
         return laws.reshape(-1, means.shape[1])
 
 

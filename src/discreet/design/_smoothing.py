@@ -138,26 +138,26 @@ class Smoother:
                 Smoothing("model", *self._smoothing_parts_of_model(examples), None, None),
             )
         costs = self._held_out_costs(examples, weights, self._make_sampler_rule_of_parts((0.0, 0.0)))[self.f.name]
-        unsmoothed = float(weights @ costs)
+        unsmoothed_cost = float(weights @ costs)
         choose = (
             self._choose_smoothing_or_model
             if _effective_example_count(weights) < math.exp(self.epsilon)
             else self._choose_smoothing_or_safe_rule
         )
         rule, parts, held_out, sampler = choose(examples, weights)
-        return SmoothingChoice(sampler, Smoothing(rule, *parts, held_out, unsmoothed))
+        return SmoothingChoice(sampler, Smoothing(rule, *parts, held_out, unsmoothed_cost))
 
     def design_with_smoothing_parts(
         self, examples: Floats, parts: tuple[float, float], weights: Floats | None = None
     ) -> "Design":
         """The design for examples with these parts of the weight on redrawn examples and on the k point masses."""
         k, weights = examples.shape[1], _equal_weights(examples) if weights is None else weights
-        redrawn = redraw_outcomes_of_examples(examples, np.random.default_rng(0), weights)
-        copies = len(redrawn) // len(examples)
+        redrawn_examples = redraw_outcomes_of_examples(examples, np.random.default_rng(0), weights)
+        copies = len(redrawn_examples) // len(examples)
         shares = (1.0 - sum(parts), *parts)
         part_weights = (weights, np.tile(weights, copies) / copies, np.full(k, 1.0 / k))
         return self._design_for_weighted_clients(
-            np.vstack([examples, redrawn, np.eye(k)]),
+            np.vstack([examples, redrawn_examples, np.eye(k)]),
             np.concatenate([share * part for share, part in zip(shares, part_weights, strict=True)]),
         )
 
@@ -296,9 +296,13 @@ class Smoother:
     def _sampler_keeping_worst_case(self, floor: Floats) -> BandSampler:
         """The sampler of a floor, moved towards that of Q* as far as `keep` requires (T2: what it keeps is concave in the floor)."""
         ratio, k = math.exp(self.epsilon), len(floor)
-        best, required = ratio / (ratio + k - 1), self.keep * ratio / (ratio + k - 1)
-        attained = min(float((ratio * floor).min()), float((1.0 - floor.sum() + floor).min()))
-        share = 0.0 if attained >= required else min(1.0, (required - attained) / (best - attained) * (1.0 + 1e-9))
+        best, required_mass = ratio / (ratio + k - 1), self.keep * ratio / (ratio + k - 1)
+        attained_mass = min(float((ratio * floor).min()), float((1.0 - floor.sum() + floor).min()))
+        share = (
+            0.0
+            if attained_mass >= required_mass
+            else min(1.0, (required_mass - attained_mass) / (best - attained_mass) * (1.0 + 1e-9))
+        )
         mixed_floor = (1.0 - share) * floor + share / (ratio + k - 1)
         return OptimalSampler(band_of_floor(mixed_floor, self.epsilon, Simplex(k)), epsilon=self.epsilon)
 

@@ -109,7 +109,9 @@ def narrow_bracket_by_cuts(
     objective, ratio, size = Objective.of_divergence(f), math.exp(epsilon), examples.size
     least, most = _least_floor_entry_and_largest_rest(size, ratio, keep)
     problem = CutProblem(examples, objective.curve, epsilon, least, most, worst)
-    start, _ = outputs_on_and_off_support(examples, bracket.floor[examples.seen], float(bracket.floor.sum()), ratio)
+    start, _ = outputs_on_and_off_support(
+        examples, bracket.floor[examples.seen_outcomes], float(bracket.floor.sum()), ratio
+    )
     narrowest, stalled_rounds = bracket.value - bracket.bound, 0
     for solution in problem.iterate_finer_solutions(start):
         floor = examples.extend_to_unseen_outcomes(solution.floor, solution.elsewhere)
@@ -160,7 +162,12 @@ def _restrict_to_clients(examples: ExampleClients, is_counted: NDArray[np.bool_]
     starts = np.concatenate([[0], np.cumsum(examples.support_sizes[is_counted])[:-1]])
     weight = weights[is_counted] / weights[is_counted].sum()
     return ExampleClients(
-        examples.size, starts, outcome.astype(np.int32), examples.mass[entries], weight, examples.seen[outcomes]
+        examples.size,
+        starts,
+        outcome.astype(np.int32),
+        examples.mass[entries],
+        weight,
+        examples.seen_outcomes[outcomes],
     )
 
 
@@ -331,7 +338,7 @@ def client_divergences(examples: ExampleClients, f: FDivergence, floor: Floats, 
     """F(P_j; m) of every client (n,), for a floor on the domain."""
     parts = []
     for part in examples.iterate_client_parts():
-        q, rest = outputs_on_and_off_support(part, floor[examples.seen], float(floor.sum()), ratio)
+        q, rest = outputs_on_and_off_support(part, floor[examples.seen_outcomes], float(floor.sum()), ratio)
         support_terms = part.sum_by_client(np.asarray(f.perspective(part.mass, q)))
         parts.append(support_terms + np.asarray(f.perspective(np.zeros(len(rest)), rest)))
     return np.concatenate(parts)

@@ -148,14 +148,16 @@ def worst_kernel_divergence(
     shape, radius = ShiftedDivergence(f, curve_of_divergence(f).slope_at_one), line.family.radius
     half = radius / _BLOCKS
     centres = np.linspace(-radius + half, radius - half, _BLOCKS)
-    attained, settled_bound = 0.0, 0.0
+    attained_divergence, settled_bound = 0.0, 0.0
     while True:
         q = np.asarray(sampler.output(fine.kernel_laws(centres)))
-        attained = max(attained, float(fine.divergence_upper_bounds(centres, 0.0, q, shape).max()))
-        if attained > rival_bound:
+        attained_divergence = max(
+            attained_divergence, float(fine.divergence_upper_bounds(centres, 0.0, q, shape).max())
+        )
+        if attained_divergence > rival_bound:
             return math.inf
         bounds = fine.divergence_upper_bounds(centres, half, q, shape)
-        is_open = bounds > attained * (1.0 + _SHARP) + _NOTHING * _SHARP
+        is_open = bounds > attained_divergence * (1.0 + _SHARP) + _NOTHING * _SHARP
         settled_bound = max(settled_bound, float(bounds[~is_open].max(initial=0.0)))
         if not is_open.any():
             return settled_bound + _ROUNDING
@@ -250,7 +252,7 @@ class FineCells:
         low = np.exp(np.minimum(at_left, at_right) - reach)
         with np.errstate(over="ignore"):
             high = np.exp(np.maximum(at_left, at_right) + bend + reach)
-        unbounded = np.isinf(high).any(axis=1)  # kernels change too much inside a cell
+        is_unbounded = np.isinf(high).any(axis=1)  # kernels change too much inside a cell
         high[np.isinf(high)] = 1.0
         tails = np.isinf(self.edges[:-1]) | np.isinf(self.edges[1:])
         low[:, tails] = 0.0
@@ -263,7 +265,7 @@ class FineCells:
         with np.errstate(invalid="ignore", divide="ignore"):
             rise = np.where(high > low, (second - first) / (high - low), 0.0)
         chord = np.maximum(first + rise * (most - low), first + rise * (least - low))
-        return np.where(unbounded, math.inf, (q * chord).sum(axis=1))
+        return np.where(is_unbounded, math.inf, (q * chord).sum(axis=1))
 
 
 class KernelsOnCells:

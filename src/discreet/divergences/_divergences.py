@@ -244,8 +244,8 @@ def _read_node_weights(weights: ArrayLike | None, size: int) -> FloatArray | Non
 
 def _sum_over_nodes(terms: FloatArray, nodes: FloatArray | None) -> FloatArray:
     with np.errstate(all="ignore"):
-        weighted = terms if nodes is None else np.where(nodes > 0, nodes * terms, 0.0)  # weight 0 adds nothing
-        return np.asarray(weighted.sum(axis=-1))
+        weighted_terms = terms if nodes is None else np.where(nodes > 0, nodes * terms, 0.0)  # weight 0 adds nothing
+        return np.asarray(weighted_terms.sum(axis=-1))
 
 
 def _masses_agree(p: FloatArray, q: FloatArray, nodes: FloatArray | None) -> NDArray[np.bool_]:

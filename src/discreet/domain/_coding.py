@@ -337,10 +337,10 @@ def resolve_and_count_misfit_marks(
         MARK_BELOW: first,
         MARK_ABOVE: last,
     }
-    resolved, counts = outcomes.copy(), {}
+    resolved_outcomes, counts = outcomes.copy(), {}
     for mark, outcome in outcome_of_mark.items():
         mask = outcomes == mark
         counts[mark] = int(np.count_nonzero(mask))
-        resolved[mask] = outcome
+        resolved_outcomes[mask] = outcome
     outside = counts[MARK_OUTSIDE] + counts[MARK_BELOW] + counts[MARK_ABOVE]
-    return resolved, MisfitCounts(counts[MARK_MISSING], counts[MARK_NAN], counts[MARK_UNREADABLE], outside)
+    return resolved_outcomes, MisfitCounts(counts[MARK_MISSING], counts[MARK_NAN], counts[MARK_UNREADABLE], outside)

@@ -310,8 +310,8 @@ def json_hook_refusing_repeated_fields(what: str) -> Callable[[list[tuple[str, A
     def fields_without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         fields = dict(pairs)
         if len(fields) != len(pairs):
-            (repeated, _), *_ = Counter(name for name, _ in pairs).most_common(1)
-            raise DiscreetError(f"{what} gives {repeated!r} twice")
+            (repeated_name, _), *_ = Counter(name for name, _ in pairs).most_common(1)
+            raise DiscreetError(f"{what} gives {repeated_name!r} twice")
         return fields
 
     return fields_without_repetition

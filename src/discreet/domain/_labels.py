@@ -74,9 +74,9 @@ class Labels(Domain[Outcome]):
 
     def __init__(self, labels: Iterable[Outcome]) -> None:
         object.__setattr__(self, "labels", labels_as_tuple(labels, "labels"))
-        repeated = [label for label, count in _label_counts(self.labels).items() if count > 1]
-        if repeated:
-            raise DiscreetError(f"duplicate labels: {first_few_as_text(repeated)}; list each outcome once")
+        repeated_labels = [label for label, count in _label_counts(self.labels).items() if count > 1]
+        if repeated_labels:
+            raise DiscreetError(f"duplicate labels: {first_few_as_text(repeated_labels)}; list each outcome once")
 
     @classmethod
     def days(cls, first: str | date, last: str | date) -> "Labels[str]":
@@ -162,16 +162,16 @@ class Labels(Domain[Outcome]):
         """The outcome number of every label; an unknown label is an error that names the first few."""
         entries = records_as_list(records)
         numbers = self.find_numbers(entries)
-        unknown = [record for record, number in zip(entries, numbers, strict=True) if number < 0]
-        if any(isinstance(record, (list, dict, set, np.ndarray)) for record in unknown):
+        unknown_labels = [record for record, number in zip(entries, numbers, strict=True) if number < 0]
+        if any(isinstance(record, (list, dict, set, np.ndarray)) for record in unknown_labels):
             raise DiscreetError(
                 "records is not a list of single labels; pass one label for each record of one client (many clients: counts=)"
             )
-        if any(_is_missing(record) for record in unknown):
+        if any(_is_missing(record) for record in unknown_labels):
             raise DiscreetError("records has missing values (None or NaN); leave them out, or map them to a label")
-        if unknown:
+        if unknown_labels:
             raise DiscreetError(
-                f"unknown labels: {first_few_as_text(unknown)}; the domain is public and fixed, extend it or map them"
+                f"unknown labels: {first_few_as_text(unknown_labels)}; the domain is public and fixed, extend it or map them"
             )
         return numbers
 
@@ -217,10 +217,10 @@ class Labels(Domain[Outcome]):
     def _labels_array(self) -> NDArray[Any]:
         if all(isinstance(label, str) and not label.endswith("\0") for label in self.labels):
             return np.asarray(self.labels)  # numpy drops trailing NULs
-        boxed = np.empty(self.size, dtype=object)  # filled one by one: a label may be a tuple
+        label_objects = np.empty(self.size, dtype=object)  # filled one by one: a label may be a tuple
         for number, label in enumerate(self.labels):
-            boxed[number] = label
-        return boxed
+            label_objects[number] = label
+        return label_objects
 
 
 def labels_as_tuple(labels: Any, argument: str) -> tuple[Any, ...]:
@@ -276,9 +276,11 @@ def _text_without_invisible_differences(text: str) -> str:
     """A text without differences that people overlook. Similar letters of two alphabets stay different."""
     if text.isascii() and text.isprintable():
         return " ".join(text.casefold().split())
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    folded_text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     visible = "".join(
-        character for character in folded if unicodedata.category(character) not in ("Cf", "Cc") or character.isspace()
+        character
+        for character in folded_text
+        if unicodedata.category(character) not in ("Cf", "Cc") or character.isspace()
     )
     return " ".join(_UNSEEN.sub("", visible).split())
 

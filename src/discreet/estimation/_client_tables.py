@@ -327,9 +327,12 @@ def _count_keys_by_group_in_batches(
                 f"column {groups.column!r} is not in {source.name}; it has {', '.join(map(repr, source.schema))}. Give the table that has "
                 "it: --clients-table FILE"
             )
-        group, needed = group_text_expression(source, groups.column), list(dict.fromkeys([column, groups.column]))
+        group, needed_columns = (
+            group_text_expression(source, groups.column),
+            list(dict.fromkeys([column, groups.column])),
+        )
         yield from source.read_prepared_frames(
-            lambda frame: frame.select(key.alias(KEY), group).group_by(_GROUP, KEY).agg(count), needed
+            lambda frame: frame.select(key.alias(KEY), group).group_by(_GROUP, KEY).agg(count), needed_columns
         )
         return
     client_column = client_column_of_source(source, column)
@@ -339,5 +342,5 @@ def _count_keys_by_group_in_batches(
     for frame in source.read_prepared_frames(
         lambda rows: rows.select(key.alias(KEY), *words), [column, client_column], client=client_column
     ):
-        joined = frame.join(groups.table, on=_WORDS, how="left")
-        yield joined.group_by(_GROUP, KEY).agg(count)
+        joined_frame = frame.join(groups.table, on=_WORDS, how="left")
+        yield joined_frame.group_by(_GROUP, KEY).agg(count)

@@ -136,11 +136,19 @@ def population(
     domain: Domain = sampler.family.domain
     reference = outcome_reference_masses(domain, sampler.reference)
     outcome_counts, rows = releases.outcome_counts_and_rows(domain)
-    reweighted = (
+    reweighted_examples = (
         None if examples is None else reweight_examples([(sampler, outcome_counts)], example_laws(sampler, examples))
     )
     return Population(
-        domain, outcome_counts, reference, inversion, sampler.bounds, sampler, float(confidence), reweighted, rows=rows
+        domain,
+        outcome_counts,
+        reference,
+        inversion,
+        sampler.bounds,
+        sampler,
+        float(confidence),
+        reweighted_examples,
+        rows=rows,
     )
 
 
@@ -263,9 +271,11 @@ def _population_on_line(
     )
     if examples is None:
         return estimate
-    reweighted = reweight_examples([(sampler, cell_counts)], example_laws(sampler, examples))
-    law, debiased = (cell_bins.sum_by_bin(masses[line.order]) for masses in (reweighted.law, reweighted.debiased))
-    return replace(estimate, reweighted=replace(reweighted, law=law, debiased=debiased))
+    reweighted_examples = reweight_examples([(sampler, cell_counts)], example_laws(sampler, examples))
+    law, debiased_law = (
+        cell_bins.sum_by_bin(masses[line.order]) for masses in (reweighted_examples.law, reweighted_examples.debiased)
+    )
+    return replace(estimate, reweighted=replace(reweighted_examples, law=law, debiased=debiased_law))
 
 
 @dataclass(frozen=True, eq=False)
@@ -452,17 +462,23 @@ def reported_population(
         raise DiscreetError(f"counts are of reports of {counts.sampler!r}, not of {sampler!r}")
     if not counts.reports:
         raise DiscreetError("there are no reports; an estimate needs at least one, and a useful one hundreds")
-    clients, supports, reweighted = counts.reports if rows is None else rows.client_count, counts.supports(), None
+    clients, supports, reweighted_examples = (
+        counts.reports if rows is None else rows.client_count,
+        counts.supports(),
+        None,
+    )
     if examples is not None:
         if reports is None or rows is not None:
             raise DiscreetError(
                 "examples are weighted to explain reports=, one of each client; counts and rounds do not tell them apart"
             )
         numbers = sampler.check_reports(reports).ravel()
-        reweighted = reweight_examples_to_reports(
+        reweighted_examples = reweight_examples_to_reports(
             sampler, numbers, example_laws_for_reports(sampler, examples), supports
         )
-    return ReportedPopulation(sampler.family.domain, supports, clients, sampler, float(confidence), rows, reweighted)
+    return ReportedPopulation(
+        sampler.family.domain, supports, clients, sampler, float(confidence), rows, reweighted_examples
+    )
 
 
 def reported_average(
@@ -495,20 +511,20 @@ def reported_average(
     if not report_numbers.size:
         raise DiscreetError("there are no reports; an estimate needs at least one, and a useful one hundreds")
     least, most, phi_mean = float(phi.min()), float(phi.max()), float(phi.mean())
-    centred = phi - phi_mean  # a constant has no noise
+    centred_values = phi - phi_mean  # a constant has no noise
     distinct, counts = np.unique(report_numbers, return_counts=True)
     if report_numbers.size > len(report_numbers):  # several of each client: one value for each is their mean
         distinct, counts = report_numbers.ravel(), np.ones(len(report_numbers), dtype=np.int64)
-    sums, chances = sum_values_in_each_report(sampler.blocks, distinct, centred), sampler.chances
+    sums, chances = sum_values_in_each_report(sampler.blocks, distinct, centred_values), sampler.chances
     sums = sums.reshape(len(counts), -1).mean(axis=1)
 
     def average_from_mean_report_sum(mean: float) -> float:
-        return phi_mean + (mean - chances.outside * float(centred.sum())) / chances.gap
+        return phi_mean + (mean - chances.outside * float(centred_values.sum())) / chances.gap
 
     ends = []
     for sign in (-1.0, 1.0):
         # the last one was not seen
-        possible_sums = np.append(sign * sums, largest_report_sum(sampler.blocks, sign * centred))
+        possible_sums = np.append(sign * sums, largest_report_sum(sampler.blocks, sign * centred_values))
         bound = sign * average_upper_bound(possible_sums, np.append(counts, 0), confidence)
         ends.append(min(max(average_from_mean_report_sum(bound), least), most))
     mean = float(counts @ sums) / len(report_numbers)

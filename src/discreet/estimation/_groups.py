@@ -454,23 +454,23 @@ class PooledPopulation:
             law = replace(stages[0], confidence=self.confidence).law
             return (law.low, law.high) if among == 1 else (law.all_low, law.all_high)
         if len(stages) == 2:
-            scaled = (
+            scaled_errors = (
                 weights[0] * standard_error_of_uniform_share(stages[0]),
                 weights[1] * standard_error_of_uniform_share(stages[1]),
             )
-            scores = SplitScores.from_standard_errors(scaled, error, SPLITS)
+            scores = SplitScores.from_standard_errors(scaled_errors, error, SPLITS)
             first_bounds, second_bounds = (
                 ShareBounds.from_estimate_and_scores(stage, steps)
                 for stage, steps in zip(stages, (scores.before, scores.after), strict=True)
             )
             # of each step the ends on which both scores are larger: the first falls while the second grows
             low = (
-                weights[0] * first_bounds.low[first_bounds.places, :-1]
-                + weights[1] * second_bounds.low[second_bounds.places, 1:]
+                weights[0] * first_bounds.low[first_bounds.pair_numbers, :-1]
+                + weights[1] * second_bounds.low[second_bounds.pair_numbers, 1:]
             )
             high = (
-                weights[0] * first_bounds.high[first_bounds.places, :-1]
-                + weights[1] * second_bounds.high[second_bounds.places, 1:]
+                weights[0] * first_bounds.high[first_bounds.pair_numbers, :-1]
+                + weights[1] * second_bounds.high[second_bounds.pair_numbers, 1:]
             )
             return low.min(axis=1), high.max(axis=1)
         stage_error = (1.0 - self.confidence) / (among * len(stages))

@@ -284,8 +284,8 @@ class Population(PopulationEstimate):
     @cached_property
     def share_estimates(self) -> Floats:
         """The estimate of the average client's distribution, without intervals."""
-        released = self._released_frequencies
-        return np.asarray(self.inversion.low(self.reference, released)) if self.exact else released
+        frequencies = self._released_frequencies
+        return np.asarray(self.inversion.low(self.reference, frequencies)) if self.exact else frequencies
 
     def client_intervals_from_released_intervals(self, released: Ends, mu: Floats | None = None) -> Ends:
         """Intervals of P's shares from intervals of Q's; `mu`: the masses of the events, by default of the outcomes."""
@@ -384,8 +384,8 @@ class Population(PopulationEstimate):
         estimate = float(self.share_estimates @ phi.values) if self.exact else None
         blur = 0.5 * float(self.nearest @ (phi.high - phi.low))
         bias = float(phi.values.max() - phi.values.min()) * self.largest_bias
-        released = float(self._released_frequencies @ phi.values)
-        return Estimate(name, estimate, min(low, high), max(low, high), released, blur, bias)
+        released_average = float(self._released_frequencies @ phi.values)
+        return Estimate(name, estimate, min(low, high), max(low, high), released_average, blur, bias)
 
     def _event_share_interval(self, event: NDArray[np.bool_], among: int) -> tuple[float, float]:
         """The interval of the share of an event: the average of a function with two values."""
@@ -432,8 +432,10 @@ class Population(PopulationEstimate):
             # the nearest distribution follows the noise of narrow cells; cumulative shares do not
             law = self.share_estimates if isinstance(self.domain, Bins) else self.nearest
             estimate = quantile_of_law(law[order], values[order], level)
-        released = float(values[order][np.argmax(cumulative_counts / self.samples >= level)])
-        return Estimate(name, estimate, *quantile_interval_fields(self.domain, values[order], first, last, released))
+        released_quantile = float(values[order][np.argmax(cumulative_counts / self.samples >= level)])
+        return Estimate(
+            name, estimate, *quantile_interval_fields(self.domain, values[order], first, last, released_quantile)
+        )
 
     released = OldName("released_shares")
 
@@ -482,8 +484,10 @@ class ReportedPopulation(PopulationEstimate):
     @cached_property
     def law(self) -> Shares:
         """The average client's law. Its estimate is unbiased and may be negative; intervals lie in [0, 1]."""
-        released = self.released_shares
-        return self.law_from_released_intervals((released.low, released.high), (released.all_low, released.all_high))
+        released_shares = self.released_shares
+        return self.law_from_released_intervals(
+            (released_shares.low, released_shares.high), (released_shares.all_low, released_shares.all_high)
+        )
 
     @property
     def share_bounds(self) -> Ends:

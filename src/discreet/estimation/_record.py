@@ -82,10 +82,10 @@ def json_record_of_estimate(
     lies: Liars | ReportLiars | None = None,
 ) -> dict[str, Any]:
     """All of an estimate as JSON holds it. `truth`: the average client's law, where it is known. `lies`: what so many liars can have done."""
-    one_liar, released = liars(estimate), "reports" if isinstance(estimate, ReportedPopulation) else "samples"
+    one_liar, noun = liars(estimate), "reports" if isinstance(estimate, ReportedPopulation) else "samples"
     columns: dict[str, Any] = {
         "outcome": estimate.domain.names,
-        released: estimate.counts.tolist(),
+        noun: estimate.counts.tolist(),
         "released": estimate.released_shares,
         "law": estimate.law,
         **({} if lies is None else {"despite_liars": lies.law}),
@@ -97,7 +97,7 @@ def json_record_of_estimate(
     if truth is not None:
         columns["truth"] = np.asarray(truth, dtype=np.float64).tolist()
     record: dict[str, Any] = {
-        released: estimate.samples,
+        noun: estimate.samples,
         **_agreement_json_fields(agreement),
         "confidence": estimate.confidence,
         "identifiable": estimate.exact,
@@ -181,7 +181,7 @@ def json_record_of_group_estimates(
 ) -> dict[str, Any]:
     """Estimates of groups as JSON holds them. `listed`: how many clients of each group a table of clients has."""
     first = next(iter(grouped.groups.values()))
-    released = "reports" if isinstance(first, ReportedPopulation) else "samples"
+    noun = "reports" if isinstance(first, ReportedPopulation) else "samples"
     groups = []
     for name, group in grouped.groups.items():
         record: dict[str, Any] = {"group": name, "clients": group.clients}
@@ -191,13 +191,13 @@ def json_record_of_group_estimates(
             "margin_all_at_once": grouped.margins[name],
             "tells_nothing": name in grouped.silent,
             "shares": _columns_to_rows(
-                {"outcome": group.domain.names, released: group.counts.tolist(), "law": grouped.laws[name]}
+                {"outcome": group.domain.names, noun: group.counts.tolist(), "law": grouped.laws[name]}
             ),
             "statistics": [asdict(estimates[name]) for estimates in statistics.values()],
         }
         groups.append(record)
     return {
-        released: grouped.clients,
+        noun: grouped.clients,
         **_agreement_json_fields(agreement),
         "confidence": grouped.confidence,
         "identifiable": first.exact,
@@ -376,8 +376,8 @@ def notes_on_unverified_reports(*, named: bool, distinct: bool) -> list[str]:
 
 def notes_on_survey_answers(answers: SurveyAnswers, *, named: bool = True, distinct: bool = True) -> list[str]:
     """What a reader of the answers should know."""
-    unasked = [answer.question.title for answer in answers if not answer.is_known]
-    notes = [f"nobody was asked {', '.join(unasked)}, since few clients take part"] if unasked else []
+    unasked_titles = [answer.question.title for answer in answers if not answer.is_known]
+    notes = [f"nobody was asked {', '.join(unasked_titles)}, since few clients take part"] if unasked_titles else []
     return [*notes_on_unverified_reports(named=named, distinct=distinct), *notes]
 
 

@@ -439,8 +439,8 @@ def tally_releases_by_group(
     if reader.total != total:
         raise DiscreetError(f"{source.name} has changed since it was counted; start again")
     reader.refuse_clients_without_group()
-    ordered = {name: counts[name] for name in sorted(counts, key=group_sort_key)}
-    return ordered, {name: np.concatenate(parts) for name, parts in group_reports.items()}, reader.missing
+    sorted_counts = {name: counts[name] for name in sorted(counts, key=group_sort_key)}
+    return sorted_counts, {name: np.concatenate(parts) for name, parts in group_reports.items()}, reader.missing
 
 
 def read_survey_reports_by_group(

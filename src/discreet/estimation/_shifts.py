@@ -229,11 +229,11 @@ def standard_error_of_uniform_share(estimate: AnyPopulation) -> float:
 
 @dataclass(frozen=True, eq=False)
 class ShareBounds:
-    """The least and the largest share at each score, for each distinct (count, reference mass); `places`: which one an outcome has."""
+    """The least and the largest share at each score, for each distinct (count, reference mass); `pair_numbers`: which one an outcome has."""
 
     low: Floats
     high: Floats
-    places: NDArray[np.int64]
+    pair_numbers: NDArray[np.int64]
 
     @classmethod
     def from_estimate_and_scores(cls, estimate: AnyPopulation, scores: Floats) -> ShareBounds:
@@ -259,11 +259,11 @@ def _least_released_shares_by_tail(counts: Floats, clients: int, tails: Floats) 
 
 def _share_change_interval_ends(before: ShareBounds, after: ShareBounds) -> Ends:
     """The least and the largest difference over all steps, for every outcome."""
-    size = len(before.places)
+    size = len(before.pair_numbers)
     low, high = np.empty(size), np.empty(size)
     for start in range(0, size, _TOGETHER):
         batch = slice(start, start + _TOGETHER)
-        earlier, later = before.places[batch], after.places[batch]
+        earlier, later = before.pair_numbers[batch], after.pair_numbers[batch]
         low[batch] = (after.low[later, 1:] - before.high[earlier, :-1]).min(axis=1)
         high[batch] = (after.high[later, 1:] - before.low[earlier, :-1]).max(axis=1)
     return low, high
@@ -479,8 +479,8 @@ def _interval_ends_despite_liars(estimate: AnyPopulation, number: int, among: in
     """The ends of the hull of all intervals that honest clients can give if `number` of the clients lie."""
     if estimate.rows is not None:
         fewer, more = (
-            estimate.rows.share_interval_ends(estimate.confidence, among=among, liars=added)
-            for added in (-number, number)
+            estimate.rows.share_interval_ends(estimate.confidence, among=among, liars=added_clients)
+            for added_clients in (-number, number)
         )
     else:
         shifted_counts = np.maximum(estimate.counts - number, 0), np.minimum(estimate.counts + number, estimate.clients)

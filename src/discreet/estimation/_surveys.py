@@ -274,9 +274,14 @@ class _QuestionReports:
         low, high = np.full(len(names), least), np.full(len(names), most)
         if isinstance(self.question, LinearQuestion):
             low, high = self.question.matrix.min(axis=1), self.question.matrix.max(axis=1)
-        unknown = np.full(len(names), np.nan)
+        unknown_values = np.full(len(names), np.nan)
         return SurveyAnswer(
-            self.question, 0, names, Shares(unknown, low, high, low, high), unknown, self._unit_of_first_column()
+            self.question,
+            0,
+            names,
+            Shares(unknown_values, low, high, low, high),
+            unknown_values,
+            self._unit_of_first_column(),
         )
 
     def _answer_labels(self) -> tuple[str, ...]:
@@ -305,8 +310,8 @@ class _QuestionReports:
         law = Shares(
             unbiased_shares_from_reports(sampler, self.reports[0]), *share_interval_ends(1), *share_interval_ends(among)
         )
-        even = law.estimate - (law.estimate.sum() - 1.0) / len(supports)  # the total is known
-        return SurveyAnswer(self.question, self.clients, self._answer_labels(), law, even)
+        consistent_shares = law.estimate - (law.estimate.sum() - 1.0) / len(supports)  # the total is known
+        return SurveyAnswer(self.question, self.clients, self._answer_labels(), law, consistent_shares)
 
     def _answer_mean(self, confidence: float, among: int) -> SurveyAnswer:
         column = self.question.columns[0]
@@ -361,9 +366,9 @@ class _QuestionReports:
             )
             values = part.blocks.unbiased_values(matrix, gain)
             return ReportSums([values[distinct.astype(np.int64)]], [counts], values.min(axis=0), values.max(axis=0))
-        centred = matrix - matrix.mean(axis=1, keepdims=True)
+        centred_rows = matrix - matrix.mean(axis=1, keepdims=True)
         return coefficient_sums_of_reports(
-            [report_sampler_of_survey_part(self.sampler, part)], [(None, distinct, counts)], [centred.T]
+            [report_sampler_of_survey_part(self.sampler, part)], [(None, distinct, counts)], [centred_rows.T]
         )
 
     def _answer_quantiles(self, at: Sequence[float], confidence: float, among: int) -> SurveyAnswer:

@@ -395,7 +395,7 @@ def ways_to_spend(family: Simplex, *, samples: int, epsilon: float, clients: int
         else np.atleast_2d(family.as_rows(examples, "examples"))
     )
     single = OptimalSampler(family, epsilon=epsilon)
-    composed = OptimalSampler(family, epsilon=single.epsilon / count)
+    composed_sampler = OptimalSampler(family, epsilon=single.epsilon / count)
     costs = _TotalVariations(laws, worst=examples is None)
     multisets = Multisets(family.size, count) if Multisets.can_be_listed(family.size, count) else None
     error = _population_error_of_linear_sampler(family, single.epsilon, clients)
@@ -405,15 +405,15 @@ def ways_to_spend(family: Simplex, *, samples: int, epsilon: float, clients: int
             joint = JointSampler(family, samples=count, epsilon=single.epsilon, around=around)
             ways.append(Way(name, count, single.epsilon, *costs.distances_of_one_and_all_joint_draws(joint), None))
     together_cost = (
-        None if multisets is None else costs.mean_or_worst_distance_of_draws(multisets, composed.output(laws))
+        None if multisets is None else costs.mean_or_worst_distance_of_draws(multisets, composed_sampler.output(laws))
     )
-    error = _population_error_of_linear_sampler(family, composed.epsilon, clients * count)
+    error = _population_error_of_linear_sampler(family, composed_sampler.epsilon, clients * count)
     ways.append(
         Way(
             "composed",
             count,
-            composed.epsilon,
-            costs.mean_or_worst_distance(laws, composed.output(laws)),
+            composed_sampler.epsilon,
+            costs.mean_or_worst_distance(laws, composed_sampler.output(laws)),
             together_cost,
             error,
         )

@@ -343,10 +343,10 @@ class Band(FiniteFamily[Outcome]):
             domain = as_domain(labels, "labels")
         elif domain is not None:
             domain = as_domain(domain)
-        labelled = split_labels_from_numbers(weights, "weights")
+        labelled_weights = split_labels_from_numbers(weights, "weights")
         entries: Any = weights
-        if labelled is not None:
-            domain = as_domain(labelled.labels, "labels") if domain is None else domain
+        if labelled_weights is not None:
+            domain = as_domain(labelled_weights.labels, "labels") if domain is None else domain
             entries = domain.values_in_outcome_order(weights, "weights")
         raw = as_floats(entries, "weights")
         if raw.ndim != 1 or raw.size == 0:
@@ -361,12 +361,12 @@ class Band(FiniteFamily[Outcome]):
         if self.size != raw.size:
             argument = "domain" if labels is None else "labels"
             raise DiscreetError(f"{argument} has {self.size} names for {raw.size} weights; give one for each")
-        scaled = raw / raw.max()  # so that the sum cannot overflow
+        scaled_weights = raw / raw.max()  # so that the sum cannot overflow
         self.any_client = read_any_client_flag(any_client, lower)
         bounds = bounds_for_normalised_reference(lower, upper)
-        member_bounds = self._bounds_attained_with_these_weights(bounds, scaled)
+        member_bounds = self._bounds_attained_with_these_weights(bounds, scaled_weights)
         self.bounds = bounds if self.any_client else member_bounds
-        self._weights, self._mu = scaled, scaled / scaled.sum()
+        self._weights, self._mu = scaled_weights, scaled_weights / scaled_weights.sum()
         for array in (self._weights, self._mu):
             array.setflags(write=False)
         if not (self._mu > 0).all():

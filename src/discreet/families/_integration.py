@@ -25,7 +25,7 @@ cell, low <= mass <= high, which include the errors of floating point:
 * Other distribution functions: they are non-decreasing, so their values a little to both sides of an edge enclose the value at the edge, for
 any rounding of the edge. Each value is assumed right up to the relative error stated for it.
 
-`proved` says whether low and high are such bounds.
+`is_proved` says whether low and high are such bounds.
 """
 
 from __future__ import annotations
@@ -378,13 +378,13 @@ class CellPartition:
     def of_family(cls, family: ContinuousFamily, count: int, refinement: str | None) -> CellPartition:
         """At least `count` cells, with refined masses if so agreed, or if it is left open and one rule on each cell is not accurate."""
         panels, masses = _cells_of_at_most_equal_mass(family, count, _reference_masses_of_panels)
-        unresolved = _total_variation_to_finer_masses(family, panels, masses) if refinement != REFINED else 0.0
-        if refinement == REFINED or (refinement is None and unresolved > _LARGEST_ONE_RULE_ERROR):
+        unresolved_mass = _total_variation_to_finer_masses(family, panels, masses) if refinement != REFINED else 0.0
+        if refinement == REFINED or (refinement is None and unresolved_mass > _LARGEST_ONE_RULE_ERROR):
             panels, masses = _cells_of_at_most_equal_mass(family, count, _refined_reference_masses_of_panels)
-            refinement, unresolved = REFINED, _total_variation_to_finer_masses(family, panels, masses)
-        if unresolved > _COARSE_CELLS:
+            refinement, unresolved_mass = REFINED, _total_variation_to_finer_masses(family, panels, masses)
+        if unresolved_mass > _COARSE_CELLS:
             warn_caller(
-                f"the reference of {family!r} varies within cells: the masses of the {len(panels)} cells are off by {unresolved:.1g} in "
+                f"the reference of {family!r} varies within cells: the masses of the {len(panels)} cells are off by {unresolved_mass:.1g} in "
                 "total variation. So are the risks and divergences that are stated, but not the guarantee; take many more cells, or Points",
                 UnresolvedWarning,
             )
@@ -552,12 +552,12 @@ def _density_ceilings_in_cells(family: ContinuousFamily, panels: Panels) -> Floa
 
 @dataclass(frozen=True, eq=False)
 class IntervalMasses:
-    """The mass between consecutive edges, as accurate as possible; and low <= true mass <= high, if `proved`."""
+    """The mass between consecutive edges, as accurate as possible; and low <= true mass <= high, if `is_proved`."""
 
     mass: Floats
     low: Floats
     high: Floats
-    proved: bool = True
+    is_proved: bool = True
 
     @classmethod
     def from_mass_and_error_bound(cls, mass: Floats, error: Floats | float) -> IntervalMasses:
@@ -567,7 +567,7 @@ class IntervalMasses:
     @classmethod
     def from_mass_without_error_bound(cls, mass: Floats) -> IntervalMasses:
         """Masses without a proved error bound."""
-        return cls(mass, mass, mass, proved=False)
+        return cls(mass, mass, mass, is_proved=False)
 
     @property
     def has_enough_mass(self) -> bool:
@@ -582,7 +582,7 @@ class IntervalMasses:
         with np.errstate(invalid="ignore", divide="ignore"):
             low = np.where(self.low > 0.0, self.low / (self.low + high_others), 0.0) * (1.0 - rounding)
             high = np.where(self.high > 0.0, self.high / (self.high + low_others), 0.0) * (1.0 + rounding)
-        return IntervalMasses(self.mass / self.mass.sum(), low, np.minimum(high, 1.0), self.proved)
+        return IntervalMasses(self.mass / self.mass.sum(), low, np.minimum(high, 1.0), self.is_proved)
 
 
 def interval_masses_of_tabulated_density(
@@ -607,7 +607,7 @@ def interval_masses_of_tabulated_density(
 
 
 def interval_masses_from_cdf_bounds(
-    below: tuple[Floats, Floats], above: tuple[Floats, Floats], relative: float, *, proved: bool
+    below: tuple[Floats, Floats], above: tuple[Floats, Floats], relative: float, *, is_proved: bool
 ) -> IntervalMasses:
     """Masses from bounds (low, high) of the masses below and above every edge, each up to a relative error, without cancellation."""
     upper = below[0][:-1] > 0.5  # there differences of the upper masses keep their digits
@@ -615,7 +615,7 @@ def interval_masses_from_cdf_bounds(
     low = np.where(upper, above[0][:-1] * least - above[1][1:] * most, below[0][1:] * least - below[1][:-1] * most)
     high = np.where(upper, above[1][:-1] * most - above[0][1:] * least, below[1][1:] * most - below[0][:-1] * least)
     low, high = np.maximum(low, 0.0), np.maximum(high, 0.0)
-    return IntervalMasses(0.5 * (low + high), low, high, proved)
+    return IntervalMasses(0.5 * (low + high), low, high, is_proved)
 
 
 def interval_masses_of_lipschitz_density(

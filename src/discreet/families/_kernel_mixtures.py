@@ -101,14 +101,14 @@ class _GaussianKernel:
 
     def log_kernel_relative_to_centre(self, x: Floats, centres: Floats, scales: Floats) -> Floats:
         if x.shape[1] <= 3:  # differences avoid cancellation
-            squared = np.zeros((len(centres), len(x)))
+            exponents = np.zeros((len(centres), len(x)))
             for axis in range(x.shape[1]):
                 difference = x[:, axis] - centres[:, axis, None]
-                squared += np.square(difference, out=difference)
+                exponents += np.square(difference, out=difference)
         else:
-            squared = np.asarray(np.square(centres).sum(1)[:, None] - 2.0 * (centres @ x.T) + np.square(x).sum(1))
-        squared *= (-0.5 / np.square(scales))[:, None]
-        return squared
+            exponents = np.asarray(np.square(centres).sum(1)[:, None] - 2.0 * (centres @ x.T) + np.square(x).sum(1))
+        exponents *= (-0.5 / np.square(scales))[:, None]
+        return exponents
 
     def draw_component_points(self, components: NDArray[np.int64], dim: int, rng: np.random.Generator) -> Floats:
         return rng.standard_normal((len(components), dim))
@@ -320,8 +320,8 @@ class Mixture:
         refuse_bad_entries(raw_weights, "weights")
         if not raw_weights.max() > 0.0:
             raise DiscreetError("weights are all zero; give at least one component a positive weight")
-        scaled = raw_weights / raw_weights.max()  # so that the sum cannot overflow
-        self.weights = scaled / scaled.sum()
+        scaled_weights = raw_weights / raw_weights.max()  # so that the sum cannot overflow
+        self.weights = scaled_weights / scaled_weights.sum()
         means = as_floats(means, "means")
         self.means = means.reshape(-1, 1) if means.ndim <= 1 else means
         if self.means.ndim != 2 or len(self.means) != len(self.weights):
@@ -457,10 +457,10 @@ def lower_bound_of_log_least_mass(low: Floats, high: Floats, radius: float) -> f
 
 def _bound_log_least_mass_in_box(low: Floats, high: Floats, radius: float) -> float:
     """The same for the box itself, up to rounding."""
-    even = low == -high
+    is_symmetric = low == -high
     masses_at_zero = GAUSSIAN.log_mass_between(low, high)
-    moving_axes, bounds = np.flatnonzero(~even), []
-    for axes in [np.append(moving_axes, axis) for axis in np.flatnonzero(even)] or [moving_axes]:
+    moving_axes, bounds = np.flatnonzero(~is_symmetric), []
+    for axes in [np.append(moving_axes, axis) for axis in np.flatnonzero(is_symmetric)] or [moving_axes]:
         fixed_mass = np.delete(masses_at_zero, axes).sum()
         bounds.append(_bound_log_least_mass_over_orthant(low[axes], high[axes], radius) + float(fixed_mass))
     return min(bounds)

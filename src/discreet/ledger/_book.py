@@ -133,13 +133,13 @@ class Budget:
     def spent(self, releases: Sequence[tuple[BoxProfile, int]]) -> Spent:
         """The cost of the given number of releases from each box."""
         basic = sum((Fraction(stated_decimal(profile.epsilon)) * count for profile, count in releases), Fraction(0))
-        accounted = math.inf
+        accounted_epsilon = math.inf
         if self.delta > _NO_DELTA and releases:
-            accounted = self._epsilon_by_renyi(releases)
+            accounted_epsilon = self._epsilon_by_renyi(releases)
             if len(releases) == 1 and releases[0][1] <= MOST_SAMPLES:
                 delta = self.delta if releases[0][1] == 1 else self.delta / 2.0
-                accounted = min(accounted, compose(releases).epsilon(delta))
-        return Spent(basic, accounted)
+                accounted_epsilon = min(accounted_epsilon, compose(releases).epsilon(delta))
+        return Spent(basic, accounted_epsilon)
 
     def allows(self, spent: Spent) -> bool:
         """Whether `spent` is within the budget."""

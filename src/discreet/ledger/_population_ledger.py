@@ -194,12 +194,12 @@ class Run:
 
 @dataclass(frozen=True)
 class Settlement:
-    """What may leave: an outcome (and its place within a cell) for the clients where `kept` is true. `known` clients had one before."""
+    """What may leave: an outcome (and its place within a cell) for the clients where `may_leave` is true. `known_clients` had one before."""
 
-    kept: NDArray[np.bool_]
+    may_leave: NDArray[np.bool_]
     outcomes: NDArray[np.int64]
     within: NDArray[np.float64]
-    known: int
+    known_clients: int
     over_budget: int
 
 

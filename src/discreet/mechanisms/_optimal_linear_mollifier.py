@@ -445,8 +445,8 @@ class MollifierSampler(ProjectingSampler[F]):
                 self.family, self.constants, self.calibrated_epsilon, divergence, self.privacy
             )
             return Risk(worst_case.value, worst_case.attained, worst_case.attained)
-        unconstrained = isinstance(self._own_reference, DensityBand) and not self._own_reference.constrains_clients
-        if unconstrained or (isinstance(self.family, ContinuousFamily) and self.family.any_client):
+        is_unconstrained = isinstance(self._own_reference, DensityBand) and not self._own_reference.constrains_clients
+        if is_unconstrained or (isinstance(self.family, ContinuousFamily) and self.family.any_client):
             return Risk(divergence_named(divergence).maximum, tight=False, attained=False)
         exact = isinstance(self.family, Simplex) or self.constants.gamma == 1.0
         return Risk(risk_by_formula(self.constants, divergence), exact, exact)

@@ -76,13 +76,13 @@ def orbit_numbers(points: Floats) -> Places:
     if axes > _MOST_AXES:
         return np.arange(size)
     low, high = points.min(axis=0), points.max(axis=0)
-    centred = (points - low) - (high - low) / 2.0
+    offsets_from_centre = (points - low) - (high - low) / 2.0
     tolerance = _SYMMETRY_ROUNDING * (high - low).max() + _ULPS * np.abs(points).max()
-    tree = scipy.spatial.cKDTree(centred)
+    tree = scipy.spatial.cKDTree(offsets_from_centre)
     images = [np.arange(size)]
     for order in itertools.permutations(range(axes)):
         for signs in itertools.product((1.0, -1.0), repeat=axes):
-            distances, nearest = tree.query(centred[:, order] * signs)
+            distances, nearest = tree.query(offsets_from_centre[:, order] * signs)
             if distances.max() <= tolerance:
                 images.append(nearest)
     ends = np.concatenate(images)
@@ -115,8 +115,8 @@ def make_line_space(points: Floats) -> MetricSpace:
     if not (gaps > 0.0).all():
         coordinate = points[order][int(np.argmin(gaps))]
         raise DiscreetError(f"points holds {coordinate:g} twice; give every place once")
-    ordered = points[order]
-    return MetricSpace(np.abs(ordered[:, None] - ordered), order, gaps, np.arange(len(points)))
+    points_in_order = points[order]
+    return MetricSpace(np.abs(points_in_order[:, None] - points_in_order), order, gaps, np.arange(len(points)))
 
 
 def make_metric_space(points: ArrayLike | None, metric: ArrayLike | None, norm: float | None) -> MetricSpace:
@@ -304,11 +304,11 @@ class LineProgramme(FloorProgramme):
         """M_j = M_(j-1) + m_j and T_j = T_(j-1) + h_j M_j, over the variables m, M, T and t."""
         size, sparse = self._size, scipy.sparse
         sums = sparse.identity(size) - sparse.eye(size, k=-1)
-        weighted = sparse.hstack([sparse.diags(self._gaps), sparse.csr_matrix((size - 1, 1))])
+        gap_matrix = sparse.hstack([sparse.diags(self._gaps), sparse.csr_matrix((size - 1, 1))])
         areas = sparse.identity(size - 1) - sparse.eye(size - 1, k=-1)
         mass_equations = sparse.hstack([-sparse.identity(size), sums, sparse.csr_matrix((size, size))])
         area_equations = sparse.hstack(
-            [sparse.csr_matrix((size - 1, size)), -weighted, areas, sparse.csr_matrix((size - 1, 1))]
+            [sparse.csr_matrix((size - 1, size)), -gap_matrix, areas, sparse.csr_matrix((size - 1, 1))]
         )
         return sparse.vstack([mass_equations, area_equations]).tocsr()
 

@@ -230,10 +230,11 @@ class TransportAtoms(OutcomeAtoms):
         """The outcome numbers of the keys of a dict: points, in the form in which they are released, or outcome numbers."""
         if self.points is None:
             return self.family.domain.outcome_numbers_of_labels(labels)
-        unknown = [label for label in labels if label not in self._outcome_number_by_point]
-        if unknown:
+        unknown_points = [label for label in labels if label not in self._outcome_number_by_point]
+        if unknown_points:
             raise DiscreetError(
-                f"unknown outcomes: {first_few_as_text(unknown)}; outcomes are the points {first_few_as_text(self._outcome_number_by_point)}"
+                f"unknown outcomes: {first_few_as_text(unknown_points)}; "
+                f"outcomes are the points {first_few_as_text(self._outcome_number_by_point)}"
             )
         return np.array([self._outcome_number_by_point[label] for label in labels], dtype=np.int64)
 

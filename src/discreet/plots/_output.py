@@ -202,13 +202,13 @@ class _ClientOutput:
     """One client's distribution, its output distribution, and the ends of the box, outcome by outcome."""
 
     names: list[str]
-    held: Floats
+    client_law: Floats
     drawn_from: Floats
     floor: Floats
     ceiling: Floats
     claim: str
-    boxed: bool
-    released: int | None
+    has_box: bool
+    released_outcome: int | None
     colour: str
 
     @classmethod
@@ -223,31 +223,31 @@ class _ClientOutput:
         lower, upper = (output_law, output_law) if box is None else (box.lower, box.upper)
         return cls(
             names=[str(name) for name in family.domain.names],
-            held=client_law,
+            client_law=client_law,
             drawn_from=output_law,
             floor=np.broadcast_to(lower, family.size),
             ceiling=np.broadcast_to(upper, family.size),
             claim=f"a factor of e$^{{{sampler.epsilon:g}}}$" if box is not None else str(sampler.privacy),
-            boxed=box is not None,
-            released=None if released is None else int(family.numbers([released])[0]),
+            has_box=box is not None,
+            released_outcome=None if released is None else int(family.numbers([released])[0]),
             colour=style.mechanism_colours([sampler.name])[sampler.name],
         )
 
     def outcomes_to_show(self, most: int) -> NDArray[np.intp]:
         """The outcomes with the largest shares, and the released one."""
-        first = np.argsort(-self.held, kind="stable")[: min(most, int((self.held > 0).sum()))]
-        if self.released is None or self.released in first:
+        first = np.argsort(-self.client_law, kind="stable")[: min(most, int((self.client_law > 0).sum()))]
+        if self.released_outcome is None or self.released_outcome in first:
             return first
-        return np.append(first, self.released)
+        return np.append(first, self.released_outcome)
 
 
 def _draw_client_output(axes: Axes, client: _ClientOutput, most: int) -> None:
     outcomes = client.outcomes_to_show(most)
-    other_outcomes = np.setdiff1d(np.arange(len(client.held)), outcomes)
+    other_outcomes = np.setdiff1d(np.arange(len(client.client_law)), outcomes)
     names = [style.short_drawable_name(client.names[outcome], f"outcome {outcome}") for outcome in outcomes]
     client_law, output_law, floor, ceiling = (
         np.append(values[outcomes], values[other_outcomes].mean()) if other_outcomes.size else values[outcomes]
-        for values in (client.held, client.drawn_from, client.floor, client.ceiling)
+        for values in (client.client_law, client.drawn_from, client.floor, client.ceiling)
     )
     if other_outcomes.size:
         names.append(
@@ -260,7 +260,7 @@ def _draw_client_output(axes: Axes, client: _ClientOutput, most: int) -> None:
     edge = 0.55 * min(smallest, max(float(floor.min()), smallest / 30.0))
     output_law = np.maximum(output_law, edge)
     rows = np.arange(len(names))
-    if not client.boxed:
+    if not client.has_box:
         pass
     elif np.ptp(client.floor) == np.ptp(client.ceiling) == 0.0:
         axes.axvspan(floor[0], ceiling[0], color=client.colour, alpha=0.09, linewidth=0)
@@ -285,9 +285,9 @@ def _draw_client_output(axes: Axes, client: _ClientOutput, most: int) -> None:
     axes.set_ylim(len(names) - 0.4, -1.1)
     axes.set_yticks(rows, names, color=style.INK, parse_math=False)
     for label, outcome in zip(axes.get_yticklabels(), outcomes, strict=False):
-        label.set_fontweight("bold" if outcome == client.released else "normal")
-    if client.released is not None:
-        row = int(np.flatnonzero(outcomes == client.released)[0])
+        label.set_fontweight("bold" if outcome == client.released_outcome else "normal")
+    if client.released_outcome is not None:
+        row = int(np.flatnonzero(outcomes == client.released_outcome)[0])
         _write_text_at_point(
             axes, "released", (output_law[row], row), (0, -6), client.colour, side="center", level="top", weight="bold"
         )
@@ -296,7 +296,7 @@ def _draw_client_output(axes: Axes, client: _ClientOutput, most: int) -> None:
     side, away = ("left", 8) if client_law[0] >= output_law[0] else ("right", -8)
     _write_text_at_point(axes, "held", (client_law[0], 0), (away, 0), style.COLOURS["held"], side=side, level="center")
     _write_text_at_point(axes, "drawn from", (output_law[0], 0), (0, 7), client.colour, side="center")
-    if not client.boxed:
+    if not client.has_box:
         axes.set_xlabel(f"claimed: {client.claim}; it states no box", color=client.colour)
     elif np.ptp(client.floor) == np.ptp(client.ceiling) == 0.0:
         span = f"{100 * floor[0]:.2g} % to {100 * ceiling[0]:.2g} %, {client.claim}"

@@ -69,7 +69,7 @@ def tradeoff(
 class RiskCurve:
     """Worst cases of one divergence at increasing epsilon. `exact`: the optimal ones are minimax values, not bounds.
 
-    `least`: lower sides of bracketed values, of which `optimal` are the upper ones; `attained`: then the optimal sampler's own.
+    `least`: lower sides of bracketed values, of which `optimal` are the upper ones; `attained_risks`: then the optimal sampler's own.
     """
 
     divergence: str
@@ -78,7 +78,7 @@ class RiskCurve:
     mollifier: NDArray[np.float64]
     exact: bool = True
     least: NDArray[np.float64] | None = None
-    attained: NDArray[np.float64] | None = None
+    attained_risks: NDArray[np.float64] | None = None
 
 
 def _compute_risk_curve(
@@ -91,8 +91,8 @@ def _compute_risk_curve(
     if exact or not bracket:
         return RiskCurve(f.name, epsilon, smallest, baseline, exact)
     lower = np.array([risk.bracket[0] for risk in risks])
-    attained = np.array([float(OptimalSampler(family, epsilon=budget).risk(f)) for budget in epsilon.tolist()])
-    return RiskCurve(f.name, epsilon, smallest, baseline, exact, lower, attained)
+    attained_risks = np.array([float(OptimalSampler(family, epsilon=budget).risk(f)) for budget in epsilon.tolist()])
+    return RiskCurve(f.name, epsilon, smallest, baseline, exact, lower, attained_risks)
 
 
 def _refuse_too_many_panels(panels: int) -> None:
@@ -123,16 +123,16 @@ def _draw_risk_panel(axes: Axes, curve: RiskCurve, *, with_names: bool) -> None:
     style.write_panel_title(axes, divergence_label(curve.divergence))
     optimal, mollifier = (np.where(np.isfinite(y), y, np.nan) for y in (curve.optimal, curve.mollifier))
     axes.plot(curve.epsilon, mollifier, color=style.COLOURS["mollifier"], clip_on=False)
-    if curve.least is None or curve.attained is None:
+    if curve.least is None or curve.attained_risks is None:
         axes.fill_between(curve.epsilon, optimal, mollifier, color=style.COLOURS["mollifier"], alpha=0.08, linewidth=0)
         axes.plot(curve.epsilon, optimal, color=style.COLOURS["optimal"], clip_on=False)
     else:
-        least, attained = (np.where(np.isfinite(y), y, np.nan) for y in (curve.least, curve.attained))
+        least, attained_risks = (np.where(np.isfinite(y), y, np.nan) for y in (curve.least, curve.attained_risks))
         # the outline keeps a band visible whose sides are 1e-4 apart
         axes.fill_between(
             curve.epsilon, least, optimal, facecolor=f"{style.QUIET}55", edgecolor=style.QUIET, linewidth=1.2
         )
-        axes.plot(curve.epsilon, attained, color=style.COLOURS["optimal"], clip_on=False)
+        axes.plot(curve.epsilon, attained_risks, color=style.COLOURS["optimal"], clip_on=False)
     if curve.epsilon[-1] > 8.0 * curve.epsilon[0]:
         axes.set_xscale("log")
         ticks = _round_tick_values(curve.epsilon[0], curve.epsilon[-1])
@@ -373,7 +373,7 @@ class _PlanCurves:
     risk: Mapping[str, Floats]
     clients: Floats
     errors: Mapping[tuple[float, str], Floats]
-    planned: int
+    planned_clients: int
     accuracy: float
 
 
@@ -397,7 +397,7 @@ def _compute_plan_curves(
             for budget in budgets
             for name in SERVING
         },
-        planned=clients,
+        planned_clients=clients,
         accuracy=accuracy,
     )
 
@@ -443,10 +443,10 @@ def _draw_margins_against_clients(axes: Axes, curves: _PlanCurves) -> None:
         f"wanted: ±{curves.accuracy:g}", (curves.clients[0], curves.accuracy), (4, 3), textcoords="offset points", fontsize=8,
         bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5},
     )  # fmt: skip
-    axes.axvline(curves.planned, color=style.QUIET, linewidth=0.8, linestyle="--")
+    axes.axvline(curves.planned_clients, color=style.QUIET, linewidth=0.8, linestyle="--")
     axes.annotate(
         "planned",
-        (curves.planned, axes.get_ylim()[0]),
+        (curves.planned_clients, axes.get_ylim()[0]),
         (3, 3),
         textcoords="offset points",
         fontsize=8,

@@ -99,8 +99,8 @@ def _draw_label_shares(axes: Axes, estimate: AnyPopulation, truth: Floats | None
     sort_keys = law.estimate if truth is None else truth
     outcomes = np.argsort(-sort_keys, kind="stable")[:most]
     rows = np.arange(len(outcomes))
-    ranked = truth is None and len(outcomes) < len(sort_keys)
-    low, high = (law.all_low, law.all_high) if ranked else (law.low, law.high)
+    is_ranked = truth is None and len(outcomes) < len(sort_keys)
+    low, high = (law.all_low, law.all_high) if is_ranked else (law.low, law.high)
     axes.hlines(rows, low[outcomes], high[outcomes], color=colour, linewidth=5.0, alpha=0.28)
     for row, outcome in enumerate(outcomes):  # an unbiased estimate may lie outside [0, 1], where its interval is cut
         share = law.estimate[outcome]
@@ -121,7 +121,7 @@ def _draw_label_shares(axes: Axes, estimate: AnyPopulation, truth: Floats | None
         axes, [style.short_drawable_name(estimate.domain.names[outcome], f"outcome {outcome}") for outcome in outcomes]
     )
     more = f"; {len(sort_keys) - len(outcomes):,} more outcomes not shown" if len(sort_keys) > len(outcomes) else ""
-    scope = f", all {len(sort_keys):,} at once" if ranked else ""
+    scope = f", all {len(sort_keys):,} at once" if is_ranked else ""
     axes.set_xlabel(
         f"share of the average client's records{more}\nbars: {_interval_label(estimate)}{scope}, cut at 0", loc="left"
     )

@@ -103,8 +103,8 @@ def using_library_style() -> Iterator[None]:
 
 @cache
 def _installed_fonts() -> list[str]:
-    installed = set(font_manager.get_font_names())
-    return [name for name in _SCRIPTS if name in installed]
+    installed_fonts = set(font_manager.get_font_names())
+    return [name for name in _SCRIPTS if name in installed_fonts]
 
 
 @cache

@@ -248,8 +248,8 @@ def _trade_off_evaluation_points() -> list[float]:
     """The points at which a function is evaluated: evenly spaced, and denser towards 0 and 1."""
     near = [2.0 ** -(1 + step / _NEAR_STEPS) for step in range((_NEAR_OCTAVES - 1) * _NEAR_STEPS)]
     far = [2.0 ** -(_NEAR_OCTAVES + step / _FAR_STEPS) for step in range((_FAR_OCTAVES - _NEAR_OCTAVES) * _FAR_STEPS)]
-    even = [step / _EVEN for step in range(_EVEN + 1)]
-    return sorted({*near, *far, *even, *(1.0 - x for x in near), *(1.0 - x for x in far)})
+    even_points = [step / _EVEN for step in range(_EVEN + 1)]
+    return sorted({*near, *far, *even_points, *(1.0 - x for x in near), *(1.0 - x for x in far)})
 
 
 def _trade_off_points_of_function(f: Callable[[float], float]) -> list[tuple[Any, Any]]:

@@ -149,10 +149,10 @@ class Box:
         rows = np.ascontiguousarray(rows)  # as the compiled code requires
         slope = np.full(len(rows), 1.0 if mixing is None else mixing.slope)
         lift = np.full(len(rows), 0.0 if mixing is None else mixing.lift)
-        compiled = should_use_compiled_code(estimated_numpy_seconds(rows.size))
+        is_compiled = should_use_compiled_code(estimated_numpy_seconds(rows.size))
         fill = (
             import_module("discreet.projection._compiled").solve_and_fill_affine_laws
-            if compiled
+            if is_compiled
             else solve_and_fill_affine_laws
         )
         bad_row = fill(rows, self.lower, self.upper, self.ceiling, mixing is None, slope, lift, law)
@@ -288,9 +288,9 @@ def _row_sums(values: Floats) -> Floats:
     rows, size = values.shape
     width = min(BLOCK, -(-size // LANES) * LANES)
     blocks = -(-size // width)
-    padded = np.zeros((rows, blocks * width))
-    padded[:, :size] = values
-    lanes = np.add.reduce(padded.reshape(rows, blocks, width // LANES, LANES), axis=2)
+    padded_values = np.zeros((rows, blocks * width))
+    padded_values[:, :size] = values
+    lanes = np.add.reduce(padded_values.reshape(rows, blocks, width // LANES, LANES), axis=2)
     while lanes.shape[2] > 1:
         half = lanes.shape[2] // 2
         lanes = lanes[:, :, :half] + lanes[:, :, half:]
@@ -334,19 +334,19 @@ def _solve_slopes_and_lifts_of_lists(
     for turn in range(NEWTON_STEPS):
         value = mass * slope[:, None]
         output = np.minimum(np.maximum(value, lower), upper)
-        unclipped = output == value
-        clipped = _row_sums(np.where(present & ~unclipped, output, 0.0)) + outside
-        middle = _row_sums(np.where(present & unclipped, mass, 0.0))
-        sloped = middle > NEGLIGIBLE
+        is_unclipped = output == value
+        clipped_mass = _row_sums(np.where(present & ~is_unclipped, output, 0.0)) + outside
+        middle = _row_sums(np.where(present & is_unclipped, mass, 0.0))
+        has_slope = middle > NEGLIGIBLE
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            step = np.where(sloped, (1.0 - clipped) / middle, np.inf)
-        excess = clipped + slope * middle - 1.0
+            step = np.where(has_slope, (1.0 - clipped_mass) / middle, np.inf)
+        excess = clipped_mass + slope * middle - 1.0
         at_one = np.abs(excess) <= ROUNDING
         below, above = _nearest_breakpoints(mass, value, lower, upper)
-        beyond = ~sloped & ~at_one & (excess < 0.0) & (above == np.inf)
-        done = beyond | at_one | (sloped & (np.abs(step - slope) <= SETTLED * slope))
+        beyond = ~has_slope & ~at_one & (excess < 0.0) & (above == np.inf)
+        done = beyond | at_one | (has_slope & (np.abs(step - slope) <= SETTLED * slope))
         near = np.abs(step - slope) <= SUM_TOLERANCE * slope
-        final_slope = np.where(sloped, np.where(near, step, slope), np.where(below > 0.0, below, slope))
+        final_slope = np.where(has_slope, np.where(near, step, slope), np.where(below > 0.0, below, slope))
         slopes[active] = np.where(beyond, np.inf, final_slope)
         if beyond.any():
             low, high = _select_bound_rows(lower, beyond), _select_bound_rows(upper, beyond)
@@ -356,12 +356,12 @@ def _solve_slopes_and_lifts_of_lists(
         too_large, too_small = np.where(excess > 0.0, slope, too_large), np.where(excess > 0.0, too_small, slope)
         with np.errstate(over="ignore"):
             breakpoint_step = np.where(excess > 0.0, below / stretch, np.minimum(above * stretch, BEYOND))
-        step = np.where(sloped, np.where(step <= 0.0, 0.5 * slope, step), breakpoint_step)
-        stretch = np.where(sloped, stretch, np.minimum(np.maximum(2.0, stretch * stretch), FARTHEST))
-        halving = ~sloped | ~((too_small < step) & (step < too_large)) | (turn >= PATIENT and turn % 2 == 1)
-        bracketed = (too_small > 0.0) & (too_large < np.inf)
+        step = np.where(has_slope, np.where(step <= 0.0, 0.5 * slope, step), breakpoint_step)
+        stretch = np.where(has_slope, stretch, np.minimum(np.maximum(2.0, stretch * stretch), FARTHEST))
+        halving = ~has_slope | ~((too_small < step) & (step < too_large)) | (turn >= PATIENT and turn % 2 == 1)
+        is_bracketed = (too_small > 0.0) & (too_large < np.inf)
         with np.errstate(invalid="ignore"):
-            step = np.where(bracketed & halving, np.sqrt(too_small) * np.sqrt(too_large), step)
+            step = np.where(is_bracketed & halving, np.sqrt(too_small) * np.sqrt(too_large), step)
         live = ~done
         slopes[active[live]] = step[live]
         if done.all():
@@ -401,10 +401,10 @@ def _slopes_after_newton_step(laws: Floats, slope: Floats, lower: Bound, upper: 
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         value = laws * slope[:, None]
         is_low, is_high = value < lower, value > upper
-        clipped = np.where(is_low, lower, np.where(is_high, upper, 0.0)).sum(axis=1)
+        clipped_mass = np.where(is_low, lower, np.where(is_high, upper, 0.0)).sum(axis=1)
         middle = np.where(is_low | is_high, 0.0, laws).sum(axis=1)
-        step = np.where(middle > NEGLIGIBLE, (1.0 - clipped) / middle, np.nan)
-        flat = (middle <= NEGLIGIBLE) & (np.abs(1.0 - clipped) <= ROUNDING)
+        step = np.where(middle > NEGLIGIBLE, (1.0 - clipped_mass) / middle, np.nan)
+        flat = (middle <= NEGLIGIBLE) & (np.abs(1.0 - clipped_mass) <= ROUNDING)
         if flat.any():
             near = np.where(is_high[flat], np.broadcast_to(upper, laws.shape)[flat] / laws[flat], 0.0).max(axis=1)
             step[flat] = np.where(near > 0.0, near, slope[flat])
@@ -416,8 +416,8 @@ def improve_slopes_by_newton(laws: Floats, slope: Floats, lower: Bound, upper: B
     for _ in range(_IMPROVING_STEPS):
         step = _slopes_after_newton_step(laws, slope, lower, upper)
         usable = (step > 0.0) & np.isfinite(step)
-        settled = np.abs(step - slope) <= SETTLED * slope
+        is_settled = np.abs(step - slope) <= SETTLED * slope
         slope = np.where(usable, step, slope)
-        if np.all(settled | ~usable):
+        if np.all(is_settled | ~usable):
             break
     return slope

@@ -142,8 +142,8 @@ def _build_clipped_and_unclipped_sums(
         value = builder.fmul(slopes, masses)
         output = builder.select(builder.fcmp_ordered("<", value, low), low, value)
         output = builder.select(builder.fcmp_ordered(">", output, high), high, output)
-        unclipped = builder.fcmp_ordered("==", output, value)
-        return [builder.select(unclipped, _NOTHING, output), builder.select(unclipped, masses, _NOTHING)]
+        is_unclipped = builder.fcmp_ordered("==", output, value)
+        return [builder.select(is_unclipped, _NOTHING, output), builder.select(is_unclipped, masses, _NOTHING)]
 
     return signature, _sum_code_generator(kinds, 2, clipped_and_unclipped_terms)
 
@@ -237,12 +237,12 @@ def support_size_and_mass_above(p: Any, lower: Any) -> tuple[int, float, float]:
 @kernel(error_model="numpy")
 def _clipped_bounds_and_unclipped_mass(mass: Any, slope: float, lower: Any, upper: Any) -> tuple[float, float]:
     """The sum of the bounds of the clipped outcomes, and the mass of the others; by blocks, so that long sums stay accurate."""
-    clipped, middle = clipped_and_unclipped_sums(mass, 0, min(mass.size, BLOCK), slope, lower, upper)
+    clipped_mass, middle = clipped_and_unclipped_sums(mass, 0, min(mass.size, BLOCK), slope, lower, upper)
     for start in range(BLOCK, mass.size, BLOCK):
         block_sums = clipped_and_unclipped_sums(mass, start, min(start + BLOCK, mass.size), slope, lower, upper)
-        clipped += block_sums[0]
+        clipped_mass += block_sums[0]
         middle += block_sums[1]
-    return clipped, middle
+    return clipped_mass, middle
 
 
 @kernel(error_model="numpy")
@@ -279,17 +279,17 @@ def solve_slope_and_lift_on_support(mass: Any, outside_floor: float, lower: Any,
     """
     slope, too_small, too_large, stretch = 1.0, 0.0, np.inf, 1.0 + PAST
     for turn in range(NEWTON_STEPS):
-        clipped, middle = _clipped_bounds_and_unclipped_mass(mass, slope, lower, upper)
-        clipped += outside_floor
-        step = (1.0 - clipped) / middle if middle > NEGLIGIBLE else np.inf
-        excess = clipped + slope * middle - 1.0
+        clipped_mass, middle = _clipped_bounds_and_unclipped_mass(mass, slope, lower, upper)
+        clipped_mass += outside_floor
+        step = (1.0 - clipped_mass) / middle if middle > NEGLIGIBLE else np.inf
+        excess = clipped_mass + slope * middle - 1.0
         if middle > NEGLIGIBLE and (abs(step - slope) <= SETTLED * slope or abs(excess) <= ROUNDING):
             return (step if abs(step - slope) <= SUM_TOLERANCE * slope else slope), 0.0
         if excess > 0.0:
             too_large = slope
         else:
             too_small = slope
-        bracketed = too_small > 0.0 and too_large < np.inf
+        is_bracketed = too_small > 0.0 and too_large < np.inf
         if middle <= NEGLIGIBLE:
             below, above = _nearest_breakpoints(mass, slope, lower, upper)
             if abs(excess) <= ROUNDING:  # a flat piece at height one: its near end
@@ -301,7 +301,7 @@ def solve_slope_and_lift_on_support(mass: Any, outside_floor: float, lower: Any,
         elif step <= 0.0:
             step = 0.5 * slope
         halving = turn >= PATIENT and turn % 2 == 1
-        if bracketed and (halving or middle <= NEGLIGIBLE or not too_small < step < too_large):
+        if is_bracketed and (halving or middle <= NEGLIGIBLE or not too_small < step < too_large):
             step = np.sqrt(too_small) * np.sqrt(too_large)
         slope = step
     return slope, 0.0
@@ -348,9 +348,9 @@ def _solve_slope_without_ceiling(mass: Any, outside_count: int, lower: float, ab
             return step if abs(step - slope) <= SUM_TOLERANCE * slope else slope
         slope = step
         if mass.size > NARROW:
-            unclipped = _unclipped_masses(mass, slope, lower, above)
-            outside_count += mass.size - unclipped.size
-            mass = unclipped
+            unclipped_masses = _unclipped_masses(mass, slope, lower, above)
+            outside_count += mass.size - unclipped_masses.size
+            mass = unclipped_masses
     return slope
 
 

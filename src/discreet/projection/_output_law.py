@@ -170,10 +170,10 @@ class OutputLaw:
         missing = count
         while missing:
             x = self.family.draw(max(64, math.ceil(1.2 * missing * self.constants.B)), rng)
-            accepted = rng.random(len(x)) * self.constants.B < self._output_density_over_reference(
+            is_accepted = rng.random(len(x)) * self.constants.B < self._output_density_over_reference(
                 0, x, self.family.log_reference(x)
             )
-            batches.append(x[accepted][:missing])
+            batches.append(x[is_accepted][:missing])
             missing -= len(batches[-1])
         points = np.concatenate(batches)
         return points[:, 0] if self.dim == 1 else points
@@ -215,8 +215,10 @@ class OutputLaw:
 
     def __repr__(self) -> str:
         who = f"{len(self.clients)} clients" if self.many else "1 client"
-        checked = "checked against the mass that p knows" if self.mass_checked else "estimated: nodes can miss a spike"
-        return f"OutputLaw(<{who} of {self.family!r}>, mass_error={float(np.max(self.errors)):.1g} ({checked}))"
+        accuracy_text = (
+            "checked against the mass that p knows" if self.mass_checked else "estimated: nodes can miss a spike"
+        )
+        return f"OutputLaw(<{who} of {self.family!r}>, mass_error={float(np.max(self.errors)):.1g} ({accuracy_text}))"
 
     def _refuse_several_clients(self) -> None:
         if self.many:

@@ -146,19 +146,19 @@ class OneClientSolver:
 
     def output_law(self, p: LogDensity) -> OutputLaw:
         """The output law of p."""
-        refined = self.solve_on_refined_nodes(p)
-        solution = refined.solution
-        log_mass = np.array([refined.log_scale + math.log(solution.mass)])
+        refined_solution = self.solve_on_refined_nodes(p)
+        solution = refined_solution.solution
+        log_mass = np.array([refined_solution.log_scale + math.log(solution.mass)])
         with np.errstate(divide="ignore"):
             log_ratio = np.log(solution.ratio[solution.masses > 0.0])
         summary = NodeSummary(
-            log_mass, log_mass + log_ratio.min(), log_mass + log_ratio.max(), BAND_SLACK + refined.error
+            log_mass, log_mass + log_ratio.min(), log_mass + log_ratio.max(), BAND_SLACK + refined_solution.error
         )
         self.problem.warn_of_or_refuse_outside_clients([p], summary)
         client = (solution.masses * solution.ratio)[None, :]
         law = OutputLaw(
             self.problem.family, self.problem.constants, self.problem.mixing, (p,), False, solution.masses, client, log_mass,
-            np.array([solution.slope]), np.array([solution.lift]), np.array([refined.error]),
+            np.array([solution.slope]), np.array([solution.lift]), np.array([refined_solution.error]),
         )  # fmt: skip
         return self.problem.correct_errors_by_stated_masses(law)
 
@@ -181,8 +181,8 @@ class OneClientSolver:
             return self._cut_panels_along_kinks(panel_nodes, ratio, solution, density_ratio_at_points)
 
         solution = self._solve_on_nodes(nodes.masses.ravel(), ratio.ravel())
-        kinked, lines = self._kinked_panels_and_cut_lines(nodes, ratio, solution, density_ratio_at_points)
-        solution = self._solve_on_nodes(*_node_masses_and_ratios_after_cuts(nodes, ratio, kinked, lines))
+        is_kinked, lines = self._kinked_panels_and_cut_lines(nodes, ratio, solution, density_ratio_at_points)
+        solution = self._solve_on_nodes(*_node_masses_and_ratios_after_cuts(nodes, ratio, is_kinked, lines))
         cut_slope, pieces = solution.slope, cut_panels_at_kinks(nodes, ratio)  # now the cuts are where the kinks are
         solution = self._solve_on_nodes(pieces.masses, pieces.ratio)
         for _ in range(_ROUNDS):
@@ -205,35 +205,37 @@ class OneClientSolver:
     ) -> CutPanels:
         """The nodes of some panels, cut along the kinks of the solution that cross them, with every panel's error."""
         order = ORDER[self.problem.family.dim]
-        kinked, lines = self._kinked_panels_and_cut_lines(nodes, ratio, solution, density_ratio_at_points)
+        is_kinked, lines = self._kinked_panels_and_cut_lines(nodes, ratio, solution, density_ratio_at_points)
         p, q = self._client_and_output_ratios(ratio, solution)
         errors = nodes.panels.integral_errors(p * nodes.element, order)
         if self.problem.family.dim == 1:
             errors += self._errors_from_jumps_at_interval_ends(nodes, ratio, density_ratio_at_points) / solution.mass
-        errors[~kinked] += nodes.panels[~kinked].integral_errors(
-            (_relative_entropy_terms(p, q) * nodes.element)[~kinked], order
+        errors[~is_kinked] += nodes.panels[~is_kinked].integral_errors(
+            (_relative_entropy_terms(p, q) * nodes.element)[~is_kinked], order
         )
-        owner = np.repeat(np.flatnonzero(~kinked), ratio.shape[1])
+        owner = np.repeat(np.flatnonzero(~is_kinked), ratio.shape[1])
         if lines is not None:
             p, q = self._client_and_output_ratios(lines.ratio, solution)
-            errors[kinked] += (
+            errors[is_kinked] += (
                 lines.integral_errors(q)
                 + lines.integral_errors(np.minimum(p, q))
                 + lines.integral_errors(_relative_entropy_terms(p, q))
             )
-            owner = np.concatenate([owner, np.repeat(np.flatnonzero(kinked)[lines.panel_of_segment], order)])
-        return CutPanels(nodes.panels, *_node_masses_and_ratios_after_cuts(nodes, ratio, kinked, lines), owner, errors)
+            owner = np.concatenate([owner, np.repeat(np.flatnonzero(is_kinked)[lines.panel_of_segment], order)])
+        return CutPanels(
+            nodes.panels, *_node_masses_and_ratios_after_cuts(nodes, ratio, is_kinked, lines), owner, errors
+        )
 
     def _kinked_panels_and_cut_lines(
         self, nodes: Nodes, ratio: Floats, solution: Solution, density_ratio_at_points: RatioAt
     ) -> tuple[NDArray[np.bool_], CutLines | None]:
         """Which panels a kink of the solution crosses, and the lines they are cut into."""
         levels = self._ratio_levels_of_kinks(solution)
-        kinked = _panels_crossing_levels(ratio, levels)
-        if not kinked.any():
-            return kinked, None
-        return kinked, cut_panels_at_ratio_levels(
-            self.problem.family, nodes.panels[kinked], ratio[kinked], levels, density_ratio_at_points
+        is_kinked = _panels_crossing_levels(ratio, levels)
+        if not is_kinked.any():
+            return is_kinked, None
+        return is_kinked, cut_panels_at_ratio_levels(
+            self.problem.family, nodes.panels[is_kinked], ratio[is_kinked], levels, density_ratio_at_points
         )
 
     def _errors_from_jumps_at_interval_ends(
@@ -298,8 +300,8 @@ def nodes_for_client(family: ContinuousFamily, p: LogDensity) -> Nodes:
     for axis, breaks in enumerate(_known_breaks_by_axis(family, p) or ()):
         panels = panels.cut_at_points(axis, np.unique(breaks))
     panels, _ = family.refine_panels(panels, [p], MOST_NODES[family.dim] // 2)
-    unchanged = len(panels) == len(family.panels)
-    return family.nodes if unchanged else family.nodes_of_panels(panels, ORDER[family.dim])
+    is_unchanged = len(panels) == len(family.panels)
+    return family.nodes if is_unchanged else family.nodes_of_panels(panels, ORDER[family.dim])
 
 
 def _known_breaks_by_axis(family: ContinuousFamily, p: LogDensity) -> list[Floats] | None:

@@ -71,19 +71,19 @@ def output_function(sampler: BoxSampler) -> Callable[[Any], Any]:
 
     def project_rows(p: Any) -> Any:
         lower, upper = jnp.asarray(low, dtype=p.dtype), jnp.asarray(high, dtype=p.dtype)
-        fixed = stop_gradient(p)
-        slope = _unit_mass_slope(jnp, fixed, lower, jnp.asarray(ceiling, dtype=p.dtype))
-        free = (slope * fixed > lower) & (slope * fixed < upper)
-        clipped = jnp.where(free, 0.0, jnp.clip(slope * fixed, lower, upper))
-        rest = 1.0 - clipped.sum(-1, keepdims=True)
+        constant_p = stop_gradient(p)
+        slope = _unit_mass_slope(jnp, constant_p, lower, jnp.asarray(ceiling, dtype=p.dtype))
+        free = (slope * constant_p > lower) & (slope * constant_p < upper)
+        clipped_law = jnp.where(free, 0.0, jnp.clip(slope * constant_p, lower, upper))
+        rest = 1.0 - clipped_law.sum(-1, keepdims=True)
         free_mass = jnp.where(free, p, 0.0)
         mass = free_mass.sum(-1, keepdims=True)
-        law = jnp.where(free, rest * free_mass / jnp.where(mass > 0.0, mass, 1.0), clipped)
-        support = fixed > 0.0
+        law = jnp.where(free, rest * free_mass / jnp.where(mass > 0.0, mass, 1.0), clipped_law)
+        support = constant_p > 0.0
         full = jnp.where(support, upper, 0.0).sum(-1, keepdims=True)
         floors = jnp.where(support, 0.0, lower).sum(-1, keepdims=True)
-        lifted = jnp.where(support, upper, lower * (1.0 - full) / jnp.where(floors > 0.0, floors, 1.0))
-        return jnp.where(full + floors < 1.0, stop_gradient(lifted), law)
+        lifted_law = jnp.where(support, upper, lower * (1.0 - full) / jnp.where(floors > 0.0, floors, 1.0))
+        return jnp.where(full + floors < 1.0, stop_gradient(lifted_law), law)
 
     return project_rows if mixing is None else mix_rows
 
@@ -108,6 +108,6 @@ def _unit_mass_slope(jnp: Any, p: Any, lower: Any, upper: Any) -> Any:
     right = jnp.take_along_axis(finite, jnp.minimum(segment + 1, last), axis=-1)
     middle = jnp.where(segment < last, 0.5 * (left + right), 2.0 * left)
     free = (middle * p > lower) & (middle * p < upper)
-    clipped = jnp.where(free, 0.0, jnp.clip(middle * p, lower, upper)).sum(-1, keepdims=True)
+    clipped_mass = jnp.where(free, 0.0, jnp.clip(middle * p, lower, upper)).sum(-1, keepdims=True)
     mass = jnp.where(free, p, 0.0).sum(-1, keepdims=True)
-    return jnp.where(mass > 0.0, (1.0 - clipped) / jnp.where(mass > 0.0, mass, 1.0), middle)
+    return jnp.where(mass > 0.0, (1.0 - clipped_mass) / jnp.where(mass > 0.0, mass, 1.0), middle)

@@ -122,12 +122,12 @@ def write_uncounted_records(
     `keys` and `spare` are scratch of the list's length, `bitmap` and `tallies` scratch of zeros from `make_bitmap_scratch`.
     """
     number = stop - start
-    ordered = True
+    is_ordered = True
     last = np.uint32(0)
     largest = np.uint32(0)
     for index in range(number):
         key = records[start + index]
-        ordered = ordered and key >= last
+        is_ordered = is_ordered and key >= last
         largest = max(largest, key)
         keys[index] = key
         last = key
@@ -136,7 +136,7 @@ def write_uncounted_records(
         while np.int64(keys[problem[0]]) < size:
             problem[0] += 1
         return -1
-    if not ordered:
+    if not is_ordered:
         if number > _TINY and number >= size >> 6:
             return _count_records_by_bitmap(keys, number, size, words, offset, bitmap, tallies)
         if number <= _SHORT:
@@ -344,10 +344,10 @@ def _put_shares_on_grid(bits: Any, rows: int, sums: Any, ends: Any, total: float
         scale_bits += 1
     scale = 2.0**scale_bits
     for index in range(distinct):
-        scaled = sums[index] / total * scale
-        below = np.floor(scaled)
-        number = np.int64(below) + (1 if scaled - below >= 0.5 else 0)
-        if abs(scaled - below - 0.5) <= error * scaled:
+        scaled_share = sums[index] / total * scale
+        below = np.floor(scaled_share)
+        number = np.int64(below) + (1 if scaled_share - below >= 0.5 else 0)
+        if abs(scaled_share - below - 0.5) <= error * scaled_share:
             has_total = _sum_outcome_exactly(bits, rows, ends, index, exact, has_total)
             while is_exact_share_at_least(exact[1], scale_bits + 1, exact[0], 2 * number + 1, exact[2], exact[3]):
                 number += 1

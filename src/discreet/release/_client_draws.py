@@ -30,7 +30,7 @@ from discreet.release import _randomness as keyed
 from discreet.release._lattice import TOTAL, Integers, Lattice, are_row_sums_at_most
 from discreet.release._randomness import BITS, RunKey
 
-LOWER, UPPER, SIZE, BEFORE = 0, 1, 2, 3  # columns of `ReferencePlan.held`
+LOWER, UPPER, SIZE, BEFORE = 0, 1, 2, 3  # columns of `ReferencePlan.outcome_table`
 FLOOR, CEILING = 4, 5  # columns of `ReferencePlan.bounds`
 ROW = 8  # columns of both: one cache line
 # reasons to reject a client
@@ -56,14 +56,14 @@ class UniformPlan(NamedTuple):
 class ReferencePlan(NamedTuple):
     """The common part of all draws over any other reference: a table of outcomes, and the running sums that are searched.
 
-    `held` has L, U, S and the sum of S before it for each outcome. `bounds`, the same memory read as floats, has its floor and its ceiling
-    beside them, so that one look-up fetches them all. `edges` are sums of L, `portions` of S (`discreet.release._lattice`). `room` are sums
-    of U - L in units of 2^31 and `rest_of_room` of the remainders, since they can exceed 64 bits. The guides say where to search: `guide[i]`
-    is the last place whose sum is at most i 2^shift.
+    `outcome_table` has L, U, S and the sum of S before it for each outcome. `bounds`, the same memory read as floats, has its floor and
+    its ceiling beside them, so that one look-up fetches them all. `edges` are sums of L, `portions` of S (`discreet.release._lattice`).
+    `room` are sums of U - L in units of 2^31 and `rest_of_room` of the remainders, since they can exceed 64 bits. The guides say where to
+    search: `guide[i]` is the last place whose sum is at most i 2^shift.
     """
 
     size: int
-    held: Integers
+    outcome_table: Integers
     bounds: NDArray[np.float64]
     edges: Integers
     portions: Integers
@@ -112,7 +112,7 @@ def draw_plan_of_lattice(lattice: Lattice, mixing: Affine | None) -> UniformPlan
     bounds[:, FLOOR], bounds[:, CEILING] = box.lower, box.ceiling
     return ReferencePlan(
         size=box.size,
-        held=_as_contiguous_read_only(table),
+        outcome_table=_as_contiguous_read_only(table),
         bounds=_as_contiguous_read_only(bounds),
         edges=edges,
         portions=portions,
@@ -171,11 +171,11 @@ def _excesses_over_lower_bounds(
     """The excess over L of each client's outcomes, from lists padded with zeros."""
     present = np.arange(masses.shape[1]) < lengths[:, None]
     low, high = (np.where(present, plan.bounds[outcomes, column], 0.0) for column in (FLOOR, CEILING))
-    lower, upper = plan.held[outcomes, LOWER], plan.held[outcomes, UPPER]
-    shared = int(plan.edges[-1])
-    outside_floor = (shared - np.where(present, lower, 0).sum(axis=1)).astype(np.float64) / TOTAL
+    lower, upper = plan.outcome_table[outcomes, LOWER], plan.outcome_table[outcomes, UPPER]
+    shared_total = int(plan.edges[-1])
+    outside_floor = (shared_total - np.where(present, lower, 0).sum(axis=1)).astype(np.float64) / TOTAL
     slope = np.full(len(masses), np.inf)
-    rows = ~are_row_sums_at_most(np.where(present, upper - lower, 0), TOTAL - shared)
+    rows = ~are_row_sums_at_most(np.where(present, upper - lower, 0), TOTAL - shared_total)
     if rows.any():
         slope[rows], _ = solve_slopes_and_lifts_of_padded_lists(
             masses[rows], lengths[rows], low[rows], high[rows], outside_floor[rows]
@@ -190,21 +190,21 @@ def _outcome_beyond_shared_part_by_reference_plan(
     plan: ReferencePlan, outcomes: list[int], excesses: list[int], uniform: int
 ) -> int:
     """The outcome of an integer beyond the shared part, for a client with `excesses` at `outcomes`."""
-    shared = int(plan.edges[-1])
-    rest = uniform - shared
+    shared_total = int(plan.edges[-1])
+    rest = uniform - shared_total
     for outcome, excess in zip(outcomes, excesses, strict=True):
         if rest < excess:
             return outcome
         rest -= excess
     before = 0  # S of held outcomes so far
-    size_total = int(plan.portions[-1]) - sum(plan.held[outcomes, SIZE].tolist())
-    limit = min(TOTAL - shared - sum(excesses), size_total * (TOTAL - shared) // TOTAL)
+    size_total = int(plan.portions[-1]) - sum(plan.outcome_table[outcomes, SIZE].tolist())
+    limit = min(TOTAL - shared_total - sum(excesses), size_total * (TOTAL - shared_total) // TOTAL)
     if rest < limit:
         target = rest * size_total // limit
         for outcome in outcomes:
             if target < plan.portions[outcome]:
                 break
-            target += int(plan.held[outcome, SIZE])
+            target += int(plan.outcome_table[outcome, SIZE])
         return int(np.searchsorted(plan.portions, target, side="right")) - 1
     rest -= limit
 
@@ -233,11 +233,11 @@ def _outcome_beyond_shared_part_by_reference_plan(
             return low
         rest -= gap
         if outcome < plan.size:
-            room = int(plan.held[outcome, UPPER] - plan.held[outcome, LOWER]) - excess
+            room = int(plan.outcome_table[outcome, UPPER] - plan.outcome_table[outcome, LOWER]) - excess
             if rest < room:
                 return outcome
             rest -= room
-            before += int(plan.held[outcome, SIZE])
+            before += int(plan.outcome_table[outcome, SIZE])
         first = outcome + 1
     return -1  # unreachable: the lattice was built with sum U >= 2^62
 
@@ -292,10 +292,10 @@ def draw_outcomes_of_clients(
     words = pseudo_random_word_rows(key, messages)
     uniform = (words[:, 0] >> np.uint64(64 - BITS)).astype(np.int64)
     if isinstance(plan, UniformPlan):
-        outcomes[first:last], shared = uniform // plan.lower, plan.size * plan.lower
+        outcomes[first:last], shared_total = uniform // plan.lower, plan.size * plan.lower
     else:
-        outcomes[first:last], shared = np.searchsorted(plan.edges, uniform, side="right") - 1, int(plan.edges[-1])
-    late_rows = np.flatnonzero(uniform >= shared)
+        outcomes[first:last], shared_total = np.searchsorted(plan.edges, uniform, side="right") - 1, int(plan.edges[-1])
+    late_rows = np.flatnonzero(uniform >= shared_total)
     for row, outcome in zip(
         late_rows,
         _outcomes_beyond_shared_part(plan, [laws[row] for row in late_rows], uniform[late_rows].tolist()),
@@ -335,11 +335,11 @@ def integer_laws_and_messages(
 
 def pseudo_random_word_rows(key: RunKey, messages: list[bytes]) -> NDArray[np.uint64]:
     """The eight words of each client, a row each, as `discreet.release._randomness.pseudo_random_words_of_client` gives them."""
-    hashed = [
+    digests = [
         hashlib.blake2b(message, key=key.value, person=keyed.DRAW_PERSON, digest_size=8 * keyed.WORDS).digest()
         for message in messages
     ]
-    return np.frombuffer(b"".join(hashed), dtype="<u8").reshape(-1, keyed.WORDS)
+    return np.frombuffer(b"".join(digests), dtype="<u8").reshape(-1, keyed.WORDS)
 
 
 def store_sort_words_and_add_digest(

@@ -103,8 +103,8 @@ def _locate_outcome_by_lengths(rest: Any, base: Any, lengths: Any, outcomes: Any
 def outcome_by_uniform_plan(plan: Any, outcomes: Any, masses: Any, excesses: Any, uniform: Any) -> Any:
     """The outcome of a uniform integer, for a client with `masses` at `outcomes` (`excesses` is scratch)."""
     size, floor, ceiling, lower, upper, projecting, slope, lift = plan
-    shared = size * lower
-    if uniform < shared:
+    shared_total = size * lower
+    if uniform < shared_total:
         return uniform // lower
     if outcomes.size == 0:
         base = TOTAL // size - lower
@@ -115,7 +115,7 @@ def outcome_by_uniform_plan(plan: Any, outcomes: Any, masses: Any, excesses: Any
         base = _outcome_excess_over_lower_bound(np.zeros(1), 0, scaled_slope, lift, floor, lower, upper)
         for index in range(masses.size):
             excesses[index] = _outcome_excess_over_lower_bound(masses, index, scaled_slope, lift, floor, lower, upper)
-    outcome, rest = _locate_outcome_by_lengths(uniform - shared, base, excesses, outcomes, size)
+    outcome, rest = _locate_outcome_by_lengths(uniform - shared_total, base, excesses, outcomes, size)
     if outcome >= 0:
         return outcome
     for index in range(outcomes.size):

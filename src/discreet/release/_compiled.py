@@ -384,7 +384,7 @@ def _search_sums_by_guide(sums: Any, guide: Any, shift: Any, target: Any) -> Any
 def prefetch_rows_of_held_outcomes(plan: Any, outcomes: Any) -> None:
     """Prefetch the table rows of held outcomes."""
     for index in range(outcomes.size):
-        prefetch(plan.held, np.int64(outcomes[index]) * ROW)
+        prefetch(plan.outcome_table, np.int64(outcomes[index]) * ROW)
 
 
 @kernel()
@@ -432,9 +432,9 @@ def _position_in_all_portions(plan: Any, outcomes: Any, target: Any) -> Any:
     """The place in the running sum of S, from a place in the sum without held outcomes."""
     for index in range(outcomes.size):
         outcome = np.int64(outcomes[index])
-        if target < plan.held[outcome, BEFORE]:
+        if target < plan.outcome_table[outcome, BEFORE]:
             break
-        target += plan.held[outcome, SIZE]
+        target += plan.outcome_table[outcome, SIZE]
     return target
 
 
@@ -462,11 +462,11 @@ def _outcome_in_remaining_room(plan: Any, outcomes: Any, excesses: Any, size_tot
             return low
         rest -= gap
         if index < outcomes.size:
-            room = plan.held[outcome, UPPER] - plan.held[outcome, LOWER] - excesses[index]
+            room = plan.outcome_table[outcome, UPPER] - plan.outcome_table[outcome, LOWER] - excesses[index]
             if rest < room:
                 return outcome
             rest -= room
-            before += plan.held[outcome, SIZE]
+            before += plan.outcome_table[outcome, SIZE]
             start, first = end, outcome + 1
     return np.int64(-1)  # unreachable: the lattice was built with sum U >= 2^62
 
@@ -482,7 +482,9 @@ def _store_excesses_of_held_outcomes(
     for index in range(outcomes.size):
         outcome = outcomes[index]
         value = scale_mass_over_reference(masses[index], scaled_slope)
-        excesses[index] = excess_over_lower_bound(value, plan.held[outcome, LOWER], plan.held[outcome, UPPER])
+        excesses[index] = excess_over_lower_bound(
+            value, plan.outcome_table[outcome, LOWER], plan.outcome_table[outcome, UPPER]
+        )
 
 
 @kernel()
@@ -502,20 +504,20 @@ def locate_outcome_by_reference_plan(
     plan: Any, outcomes: Any, masses: Any, excesses: Any, low: Any, high: Any, uniform: Any
 ) -> Any:
     """(the outcome, 0), or (the sum to be searched, the value to be found there). `excesses`, `low`, `high` are scratch."""
-    shared = plan.edges[plan.size]
-    if uniform < shared:
+    shared_total = plan.edges[plan.size]
+    if uniform < shared_total:
         return np.int64(IN_EDGES), uniform
-    rest = uniform - shared
-    available = _WHOLE - shared
+    rest = uniform - shared_total
+    available = _WHOLE - shared_total
     size_total = plan.portions[plan.size]
-    room, outside_floor = available, shared
+    room, outside_floor = available, shared_total
     for index in range(outcomes.size):
         outcome = np.int64(outcomes[index])
-        excesses[index] = plan.held[outcome, UPPER] - plan.held[outcome, LOWER]
+        excesses[index] = plan.outcome_table[outcome, UPPER] - plan.outcome_table[outcome, LOWER]
         if room >= 0:  # once negative it stays so
             room -= excesses[index]
-        outside_floor -= plan.held[outcome, LOWER]
-        size_total -= plan.held[outcome, SIZE]
+        outside_floor -= plan.outcome_table[outcome, LOWER]
+        size_total -= plan.outcome_table[outcome, SIZE]
     if room < 0:  # else all held outcomes fit at their ceilings, and no slope exists
         _store_excesses_of_held_outcomes(
             plan, outcomes, masses, excesses, low, high, np.float64(outside_floor) / _TOTAL
@@ -524,7 +526,7 @@ def locate_outcome_by_reference_plan(
         if rest < excesses[index]:
             return np.int64(outcomes[index]), np.int64(0)
         rest -= excesses[index]
-    limit = min(available - (uniform - shared - rest), multiply_and_divide_by_total(size_total, available))
+    limit = min(available - (uniform - shared_total - rest), multiply_and_divide_by_total(size_total, available))
     if rest < limit:
         return np.int64(IN_PORTIONS), _position_in_all_portions(
             plan, outcomes, multiply_and_divide(rest, size_total, limit)

@@ -213,8 +213,8 @@ class Lattice:
     def _bounds_allow_weights(self) -> bool:
         """1 <= L <= U <= 2^62, and sum L <= 2^62 <= sum U."""
         lower, upper = np.asarray(self.lower), np.asarray(self.upper)
-        ordered = (lower >= 1).all() and (lower <= upper).all() and (upper <= TOTAL).all()
-        return bool(ordered) and self.shared_total <= TOTAL <= self._sum_of_integer_bound(self.upper)
+        is_ordered = (lower >= 1).all() and (lower <= upper).all() and (upper <= TOTAL).all()
+        return bool(is_ordered) and self.shared_total <= TOTAL <= self._sum_of_integer_bound(self.upper)
 
     @property
     def largest_ratio(self) -> Fraction:
@@ -358,11 +358,11 @@ def round_down_to_float_integers(values: Integers) -> Integers:
 
 def hand_out_units(requests: Integers, available: int) -> Integers:
     """The share of each outcome when `available` units are handed out in order, to each at most what it wants."""
-    capped = np.minimum(requests, available)
-    if float(capped.sum(dtype=np.float64)) < 1.9 * TOTAL:  # the running sum fits 63 bits
-        ends = np.minimum(np.cumsum(capped), available)
+    capped_requests = np.minimum(requests, available)
+    if float(capped_requests.sum(dtype=np.float64)) < 1.9 * TOTAL:  # the running sum fits 63 bits
+        ends = np.minimum(np.cumsum(capped_requests), available)
     else:
-        ends = np.minimum(np.cumsum(capped.astype(object)), available).astype(np.int64)
+        ends = np.minimum(np.cumsum(capped_requests.astype(object)), available).astype(np.int64)
     return np.asarray(np.diff(ends, prepend=0))
 
 
@@ -431,10 +431,10 @@ def _draw_outcomes_with_slopes_and_lifts(
     slope = np.full(row_count, np.inf if mixing is None else mixing.slope)
     lift = np.full(row_count, 0.0 if mixing is None else mixing.lift)
     out = np.empty(len(laws), dtype=np.int64)
-    compiled = should_use_compiled_code(estimated_numpy_seconds(laws.size))
+    is_compiled = should_use_compiled_code(estimated_numpy_seconds(laws.size))
     draw = (
         import_module("discreet.release._compiled").store_outcomes_of_laws
-        if compiled
+        if is_compiled
         else _store_outcomes_of_laws_in_numpy
     )
     bad = draw(lattice, laws, mixing is None, slope, lift, uniform, out)
@@ -567,8 +567,8 @@ def _solve_slope_and_lift_in_constant_time(lattice: Lattice, mass: Floats) -> tu
     outside_floor = np.where(in_support, 0.0, lower).sum()
     lift = np.maximum(0.0, 1.0 - upper) / np.maximum(outside_floor, NEGLIGIBLE)
     # no slope exists: the ceiling on the support, a multiple of the floor elsewhere
-    saturated = upper + outside_floor < 1.0
-    return np.float64(high.view(np.float64)), np.float64(np.where(saturated, lift, 0.0))
+    is_saturated = upper + outside_floor < 1.0
+    return np.float64(high.view(np.float64)), np.float64(np.where(is_saturated, lift, 0.0))
 
 
 def _hand_out_units_in_constant_time(requests: Integers, available: np.int64) -> Integers:

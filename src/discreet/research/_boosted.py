@@ -70,7 +70,7 @@ class Preset:
     """A bounded function c of the classifier's logit, and the divisor of theta."""
 
     name: str
-    clipped: bool  # the logit clipped to [low, high], or else its sigmoid
+    is_clipped: bool  # the logit clipped to [low, high], or else its sigmoid
     low: float
     high: float
     divisor: float
@@ -91,8 +91,8 @@ class Preset:
 PRESETS = {
     preset.name: preset
     for preset in (
-        Preset("published", clipped=False, low=0.0, high=1.0, divisor=4.0),
-        Preset("corrected", clipped=True, low=-math.log(2.0), high=math.log(2.0), divisor=4.0 * math.log(2.0)),
+        Preset("published", is_clipped=False, low=0.0, high=1.0, divisor=4.0),
+        Preset("corrected", is_clipped=True, low=-math.log(2.0), high=math.log(2.0), divisor=4.0 * math.log(2.0)),
     )
 }
 
@@ -191,11 +191,11 @@ def network_layers(row: NDArray[np.floating], dim: int, width: int) -> list[tupl
 
 def logits(row: NDArray[np.floating], x: Floats, width: int) -> Floats:
     """The classifier's log-odds at points (n, dim)."""
-    *hidden, (last, shift) = network_layers(row, x.shape[1], width)
+    *hidden_layers, (last, shift) = network_layers(row, x.shape[1], width)
     out = np.empty(len(x))
     for start in range(0, len(x), _BLOCK):
         values = x[start : start + _BLOCK]
-        for weights, bias in hidden:
+        for weights, bias in hidden_layers:
             values = np.tanh(values @ weights.T + bias)
         out[start : start + _BLOCK] = (values @ last.T + shift)[:, 0]
     return out
@@ -203,7 +203,7 @@ def logits(row: NDArray[np.floating], x: Floats, width: int) -> Floats:
 
 def bounded_logit(logit: Floats, preset: Preset) -> Floats:
     """The bounded logit c: the sigmoid of the logit, or the logit clipped."""
-    return np.clip(logit, preset.low, preset.high) if preset.clipped else 0.5 + 0.5 * np.tanh(0.5 * logit)
+    return np.clip(logit, preset.low, preset.high) if preset.is_clipped else 0.5 + 0.5 * np.tanh(0.5 * logit)
 
 
 def boosted_density_exponents(
@@ -263,7 +263,7 @@ class Learner:
                 )
             else:
                 boosted_points = kernels.walk_chains(
-                    networks[:t], weights[:t], training.width, preset.clipped, preset.high, self.low, self.high,
+                    networks[:t], weights[:t], training.width, preset.is_clipped, preset.high, self.low, self.high,
                     training.samples, training.burn_in + 1, rng,
                 )  # fmt: skip
             networks[t] = draw_initial_parameters(dim, training.width, rng)

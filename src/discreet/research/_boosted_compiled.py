@@ -53,8 +53,8 @@ def _apply_layer(weights: Any, bias: Any, below: Any, out: Any) -> None:
         row = out[i]
         for s in range(_BLOCK):
             row[s] = bias[i]
-        unrolled = columns - columns % 5
-        for j in range(0, unrolled, 5):
+        unrolled_columns = columns - columns % 5
+        for j in range(0, unrolled_columns, 5):
             w0, w1, w2, w3, w4 = (
                 weights[i, j],
                 weights[i, j + 1],
@@ -65,7 +65,7 @@ def _apply_layer(weights: Any, bias: Any, below: Any, out: Any) -> None:
             x0, x1, x2, x3, x4 = below[j], below[j + 1], below[j + 2], below[j + 3], below[j + 4]
             for s in range(_BLOCK):
                 row[s] += w0 * x0[s] + w1 * x1[s] + w2 * x2[s] + w3 * x3[s] + w4 * x4[s]
-        for j in range(unrolled, columns):
+        for j in range(unrolled_columns, columns):
             w0, x0 = weights[i, j], below[j]
             for s in range(_BLOCK):
                 row[s] += w0 * x0[s]
@@ -83,7 +83,7 @@ def _apply_tanh(values: Any) -> None:
 def _add_gradients(delta: Any, below: Any, weights: Any, bias: Any) -> None:
     """weights += delta below^T and bias += the sums of delta, over a block of points."""
     columns = below.shape[0]
-    unrolled = columns - columns % 5
+    unrolled_columns = columns - columns % 5
     zero = np.float32(0.0)
     for i in range(delta.shape[0]):
         row = delta[i]
@@ -91,7 +91,7 @@ def _add_gradients(delta: Any, below: Any, weights: Any, bias: Any) -> None:
         for s in range(_BLOCK):
             total += row[s]
         bias[i] += total
-        for j in range(0, unrolled, 5):
+        for j in range(0, unrolled_columns, 5):
             x0, x1, x2, x3, x4 = below[j], below[j + 1], below[j + 2], below[j + 3], below[j + 4]
             t0, t1, t2, t3, t4 = zero, zero, zero, zero, zero
             for s in range(_BLOCK):
@@ -105,7 +105,7 @@ def _add_gradients(delta: Any, below: Any, weights: Any, bias: Any) -> None:
             weights[i, j + 2] += t2
             weights[i, j + 3] += t3
             weights[i, j + 4] += t4
-        for j in range(unrolled, columns):
+        for j in range(unrolled_columns, columns):
             x0, t0 = below[j], zero
             for s in range(_BLOCK):
                 t0 += row[s] * x0[s]
@@ -171,9 +171,9 @@ def train_client_network_in_place(
             for label in range(2):
                 points = p if label else q
                 for start in range(first, first + batch, _BLOCK):
-                    filled = min(_BLOCK, first + batch - start)
+                    filled_count = min(_BLOCK, first + batch - start)
                     for axis in range(dim):
-                        x[axis, :filled] = points[axis, start : start + filled]
+                        x[axis, :filled_count] = points[axis, start : start + filled_count]
                     _apply_layer(w1, b1, x, h1)
                     _apply_tanh(h1)
                     _apply_layer(w2, b2, h1, h2)
@@ -184,7 +184,7 @@ def train_client_network_in_place(
                     target = np.float32(label)
                     for s in range(_BLOCK):  # sigmoid(z) = (1 + tanh(z/2))/2
                         e4[0, s] = (half + half * _tanh(half * logit[0, s]) - target) * share
-                    e4[0, filled:] = np.float32(0.0)
+                    e4[0, filled_count:] = np.float32(0.0)
                     _add_gradients(e4, h3, g4, c4)
                     _backpropagate_error(back4, e4, h3, zero_bias, e3)
                     _add_gradients(e3, h2, g3, c3)
@@ -207,9 +207,9 @@ def logits(parameters: Any, x: Any, width: int) -> Any:
     block, block_logits = np.zeros((dim, _BLOCK), np.float32), np.empty((1, _BLOCK), np.float32)
     out = np.empty(count, np.float32)
     for start in range(0, count, _BLOCK):
-        filled = min(_BLOCK, count - start)
+        filled_count = min(_BLOCK, count - start)
         for axis in range(dim):
-            block[axis, :filled] = x[axis, start : start + filled]
+            block[axis, :filled_count] = x[axis, start : start + filled_count]
         _apply_layer(w1, b1, block, h1)
         _apply_tanh(h1)
         _apply_layer(w2, b2, h1, h2)
@@ -217,7 +217,7 @@ def logits(parameters: Any, x: Any, width: int) -> Any:
         _apply_layer(w3, b3, h2, h3)
         _apply_tanh(h3)
         _apply_layer(w4, b4, h3, block_logits)
-        out[start : start + filled] = block_logits[0, :filled]
+        out[start : start + filled_count] = block_logits[0, :filled_count]
     return out
 
 

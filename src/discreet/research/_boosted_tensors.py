@@ -77,7 +77,7 @@ def boosted_density_exponents(networks: Sequence[Layers], weights: Any, x: Any, 
     total = torch.zeros(x.shape[0], x.shape[2], device=x.device)
     for network, weight in zip(networks, weights, strict=False):
         logit = logits(network, x)
-        c = logit.clamp_(preset.low, preset.high) if preset.clipped else logit.sigmoid_()
+        c = logit.clamp_(preset.low, preset.high) if preset.is_clipped else logit.sigmoid_()
         total.addcmul_(c, weight)
     return total
 

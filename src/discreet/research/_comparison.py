@@ -410,9 +410,11 @@ def _load_mechanism_of_installed_package(name: str) -> Any:
 def _mechanism_labels(mechanisms: list[Any]) -> dict[int, str]:
     """What each mechanism is called: its name, with its parameters where another one of that name is compared at the same budget."""
     labels = {id(mechanism): mechanism.name for mechanism in mechanisms}
-    shared = {mechanism.name for mechanism in mechanisms if _has_same_label_as_another(mechanism, mechanisms, labels)}
+    shared_names = {
+        mechanism.name for mechanism in mechanisms if _has_same_label_as_another(mechanism, mechanisms, labels)
+    }
     for mechanism in mechanisms:
-        if mechanism.name in shared and isinstance(mechanism, OwnSampler) and mechanism.parameters:
+        if mechanism.name in shared_names and isinstance(mechanism, OwnSampler) and mechanism.parameters:
             parameters = ", ".join(f"{name}={value}" for name, value in mechanism.parameters.items())
             labels[id(mechanism)] = f"{mechanism.name} ({parameters})"
     for mechanism in mechanisms:

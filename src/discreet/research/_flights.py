@@ -62,9 +62,9 @@ class ShownAircraft:
 
     name: str
     records: int
-    held: NDArray[np.float64]
+    law: NDArray[np.float64]
     drawn_from: NDArray[np.float64]
-    released: str
+    released_destination: str
 
 
 @dataclass(frozen=True)
@@ -75,13 +75,13 @@ class Guarantee:
     upper: int
     total: int
     possible: Fraction
-    observed: Fraction
+    observed_ratio: Fraction
     bound: Fraction
 
     @property
     def holds(self) -> bool:
-        """observed <= possible <= bound <= e^epsilon, between exact rationals."""
-        return self.observed <= self.possible <= self.bound
+        """observed_ratio <= possible <= bound <= e^epsilon, between exact rationals."""
+        return self.observed_ratio <= self.possible <= self.bound
 
 
 @dataclass(frozen=True)
@@ -91,12 +91,12 @@ class MechanismCost:
     mechanism: str
     divergence: str
     worst_case: float
-    realised: NDArray[np.float64]
+    divergences: NDArray[np.float64]
 
     @property
     def cost_summary(self) -> CostSummary:
         """The worst case over all possible clients; mean, median and worst over the real ones."""
-        return CostSummary.from_divergences(self.worst_case, self.realised)
+        return CostSummary.from_divergences(self.worst_case, self.divergences)
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,8 @@ class FlightRelease:
     epsilon: float
     destinations: tuple[str, ...]
     flights: int
-    released: NDArray[Any]
-    own: int  # released destinations that the aircraft really flew to
+    released_destinations: NDArray[Any]
+    own_count: int  # released destinations that the aircraft really flew to
     client: ShownAircraft
     guarantee: Guarantee
     costs: tuple[MechanismCost, ...]
@@ -119,8 +119,8 @@ class FlightRelease:
     def count_clients_closer_than_optimal(self, mechanism: str, measure: str) -> int:
         """The number of clients for which that mechanism is strictly closer than the optimal one."""
         rival, ours = (
-            self.mechanism_cost(mechanism, measure).realised,
-            self.mechanism_cost(OptimalSampler.name, measure).realised,
+            self.mechanism_cost(mechanism, measure).divergences,
+            self.mechanism_cost(OptimalSampler.name, measure).divergences,
         )
         return int((rival < ours - 1e-12).sum())  # equal up to rounding
 
@@ -130,22 +130,22 @@ def release_flights(logbooks: Logbooks, *, epsilon: float, aircraft: str | None 
     family = Simplex(logbooks.outcomes)
     laws = family.law(counts=logbooks.counts)
     sampler = OptimalSampler(family, epsilon=epsilon)
-    released = np.asarray(sampler.release(laws))
+    released_destinations = np.asarray(sampler.release(laws))
     rivals: dict[str, Sampler[FiniteFamily]] = {
         name: kind(family, epsilon=epsilon) for name, kind in MECHANISMS.items()
     }
     row = _row_of_aircraft(logbooks, aircraft)
     records = logbooks.counts[row].sum()
     client = ShownAircraft(
-        logbooks.clients[row], int(records), laws[row], sampler.output(laws[row]), str(released[row])
+        logbooks.clients[row], int(records), laws[row], sampler.output(laws[row]), str(released_destinations[row])
     )
-    flown = logbooks.counts[np.arange(len(laws)), family.numbers(released.tolist())] > 0
+    has_flown_there = logbooks.counts[np.arange(len(laws)), family.numbers(released_destinations.tolist())] > 0
     return FlightRelease(
         epsilon=sampler.epsilon,
         destinations=logbooks.outcomes,
         flights=int(logbooks.counts.sum()),
-        released=released,
-        own=int(flown.sum()),
+        released_destinations=released_destinations,
+        own_count=int(has_flown_there.sum()),
         client=client,
         guarantee=_measure_guarantee(sampler, laws),
         costs=tuple(_mechanism_costs(rivals, laws)),
@@ -170,7 +170,7 @@ def _measure_guarantee(sampler: OptimalSampler[FiniteFamily], laws: NDArray[np.f
         upper=int(np.max(lattice.upper)),
         total=TOTAL,
         possible=lattice.largest_ratio,
-        observed=max(Fraction(high, low) for high, low in pairs),
+        observed_ratio=max(Fraction(high, low) for high, low in pairs),
         bound=exp_lower(sampler.epsilon),
     )
 
@@ -193,7 +193,7 @@ class ServedCosts:
 
     costs: dict[str, NDArray[np.float64]]
     worst: dict[str, float]
-    own: float
+    own_share: float
 
 
 @dataclass(frozen=True)
@@ -205,8 +205,8 @@ class DesignedFlights:
     flights: int
     samplers: dict[str, ServedCosts]
     floor: float
-    released: NDArray[np.str_]
-    own: int  # released destinations that the aircraft flew to in the second half
+    released_destinations: NDArray[np.str_]
+    own_count: int  # released destinations that the aircraft flew to in the second half
 
 
 def release_flights_with_design(first: Logbooks, second: Logbooks, *, epsilon: float) -> DesignedFlights:
@@ -219,16 +219,16 @@ def release_flights_with_design(first: Logbooks, second: Logbooks, *, epsilon: f
         MollifierSampler.name: MollifierSampler(family, epsilon=epsilon),
         DESIGNED: flight_design.sampler,
     }
-    released = np.asarray(flight_design.sampler.release(laws))
-    numbers = family.numbers(released.tolist())
+    released_destinations = np.asarray(flight_design.sampler.release(laws))
+    numbers = family.numbers(released_destinations.tolist())
     return DesignedFlights(
         epsilon=flight_design.epsilon,
         examples=len(examples),
         flights=int(second.counts.sum()),
         samplers={name: _measure_sampler_costs(sampler, laws) for name, sampler in samplers.items()},
         floor=design(family, epsilon=epsilon, clients=laws, keep=0.0).bound,
-        released=released,
-        own=int((second.counts[np.arange(len(laws)), numbers] > 0).sum()),
+        released_destinations=released_destinations,
+        own_count=int((second.counts[np.arange(len(laws)), numbers] > 0).sum()),
     )
 
 
@@ -237,7 +237,7 @@ def _measure_sampler_costs(sampler: Sampler[FiniteFamily], laws: NDArray[np.floa
     return ServedCosts(
         costs={name: np.asarray(divergence(name)(laws, q)) for name in ("tv", "kl")},
         worst={name: float(sampler.risk(name)) for name in ("tv", "kl")},
-        own=float(np.where(laws > 0.0, q, 0.0).sum(axis=1).mean()),
+        own_share=float(np.where(laws > 0.0, q, 0.0).sum(axis=1).mean()),
     )
 
 
@@ -245,18 +245,18 @@ def _measure_sampler_costs(sampler: Sampler[FiniteFamily], laws: NDArray[np.floa
 class TimeZoneEstimate:
     """The estimate, the truth, and the release of one aircraft."""
 
-    found: Population
+    population: Population
     truth: NDArray[np.float64]
     client: str
     records: int
-    held: NDArray[np.float64]
+    law: NDArray[np.float64]
     drawn_from: NDArray[np.float64]
-    released: str
+    released_zone: str
 
     @property
     def covering_interval_count(self) -> int:
         """The number of intervals that cover the truth."""
-        return int(((self.found.law.low <= self.truth) & (self.truth <= self.found.law.high)).sum())
+        return int(((self.population.law.low <= self.truth) & (self.truth <= self.population.law.high)).sum())
 
 
 def estimate_time_zones(logbooks: Logbooks, *, epsilon: float, aircraft: str) -> TimeZoneEstimate:
@@ -264,16 +264,16 @@ def estimate_time_zones(logbooks: Logbooks, *, epsilon: float, aircraft: str) ->
     family = Simplex(logbooks.outcomes)
     sampler = LinearSampler(family, epsilon=epsilon)
     laws = family.law(counts=logbooks.counts)
-    released = np.asarray(sampler.release(laws))
+    released_zones = np.asarray(sampler.release(laws))
     row = logbooks.clients.index(aircraft)
     return TimeZoneEstimate(
-        found=population(sampler, samples=released.tolist()),
+        population=population(sampler, samples=released_zones.tolist()),
         truth=laws.mean(axis=0),
         client=aircraft,
         records=int(logbooks.counts[row].sum()),
-        held=laws[row],
+        law=laws[row],
         drawn_from=np.asarray(sampler.output(laws[row])),
-        released=str(released[row]),
+        released_zone=str(released_zones[row]),
     )
 
 
@@ -281,26 +281,26 @@ def estimate_time_zones(logbooks: Logbooks, *, epsilon: float, aircraft: str) ->
 class DestinationEstimate:
     """The population's destinations by reports and by values, the truth, and the report of one aircraft."""
 
-    found: ReportedPopulation
+    population: ReportedPopulation
     by_values: Population
     truth: NDArray[np.float64]
     client: str
-    named: tuple[str, ...]
+    named_destinations: tuple[str, ...]
 
     @property
     def covering_interval_count(self) -> int:
         """The number of intervals that cover the truth."""
-        return int(((self.found.law.low <= self.truth) & (self.truth <= self.found.law.high)).sum())
+        return int(((self.population.law.low <= self.truth) & (self.truth <= self.population.law.high)).sum())
 
     @property
     def clients_needed_if_samples_sent(self) -> int:
         """How many aircraft values would need to tell a share as well, in the uniform population."""
-        reports = self.found.sampler
-        return int(np.ceil(self.found.clients * reports.by_values().variance() / reports.variance()))
+        reports = self.population.sampler
+        return int(np.ceil(self.population.clients * reports.by_values().variance() / reports.variance()))
 
-    def total_variation_from_truth(self, estimated: ReportedPopulation | Population) -> float:
+    def total_variation_from_truth(self, population_estimate: ReportedPopulation | Population) -> float:
         """The total variation distance of an estimated law from the truth."""
-        return float(0.5 * np.abs(estimated.nearest - self.truth).sum())
+        return float(0.5 * np.abs(population_estimate.nearest - self.truth).sum())
 
 
 def estimate_destinations(logbooks: Logbooks, *, epsilon: float, aircraft: str) -> DestinationEstimate:
@@ -311,11 +311,11 @@ def estimate_destinations(logbooks: Logbooks, *, epsilon: float, aircraft: str) 
     reports = np.asarray(sampler.release(laws))
     report = int(reports[logbooks.clients.index(aircraft)])
     return DestinationEstimate(
-        found=reported_population(sampler, reports=reports),
+        population=reported_population(sampler, reports=reports),
         by_values=population(values, samples=np.asarray(values.release(laws)).tolist()),
         truth=laws.mean(axis=0),
         client=aircraft,
-        named=tuple(map(str, sampler.outcomes_of(report))),
+        named_destinations=tuple(map(str, sampler.outcomes_of(report))),
     )
 
 
@@ -329,7 +329,7 @@ class CostProfile:
     """A mechanism's realised divergences, one for each client, with an optional note."""
 
     mechanism: str
-    realised: NDArray[np.float64]
+    divergences: NDArray[np.float64]
     note: str = ""
 
 
@@ -339,27 +339,29 @@ def flight_release_figure(run: FlightRelease) -> Figure:
     for name in MECHANISMS:
         better = run.count_clients_closer_than_optimal(name, _DRAWN)
         note = f"is closer for\n{better:,} aircraft" if better else ""
-        profiles.append(CostProfile(name, run.mechanism_cost(name, _DRAWN).realised, note))
+        profiles.append(CostProfile(name, run.mechanism_cost(name, _DRAWN).divergences, note))
     with using_library_style():
         figure = empty_figure(11.6, 5.6)
         set_figure_title(
-            figure, f"{len(run.released):,} aircraft each release one destination at ε = {run.epsilon:g}", 14
+            figure,
+            f"{len(run.released_destinations):,} aircraft each release one destination at ε = {run.epsilon:g}",
+            14,
         )
         left, right = figure.subplots(1, 2, width_ratios=(1.0, 1.0))
         write_panel_title(
             left,
             f"{client.name}: its distribution and its output distribution",
-            f"probability of each destination; this time it released {client.released}",
+            f"probability of each destination; this time it released {client.released_destination}",
         )
         sampler = OptimalSampler(Simplex(run.destinations), epsilon=run.epsilon)
-        output(sampler, client.held, released=client.released, ax=left)
+        output(sampler, client.law, released=client.released_destination, ax=left)
         _draw_cost_profiles(right, profiles, divergence_label(_DRAWN))
     return figure
 
 
 def time_zones_figure(estimate: TimeZoneEstimate) -> Figure:
     """The curator's estimate on the left, one client's release on the right; outcomes in the same order."""
-    estimated_population, epsilon = estimate.found, estimate.found.sampler.epsilon
+    estimated_population, epsilon = estimate.population, estimate.population.sampler.epsilon
     with using_library_style():
         figure = empty_figure(12.0, 1.9 + 0.42 * len(estimate.truth))
         set_figure_title(
@@ -372,7 +374,7 @@ def time_zones_figure(estimate: TimeZoneEstimate) -> Figure:
         draw_population(estimated_population, truth=estimate.truth, most=len(estimate.truth), ax=left)
         write_panel_title(
             right,
-            f"What one aircraft gave away: “{estimate.released}”",
+            f"What one aircraft gave away: “{estimate.released_zone}”",
             f"{estimate.client} holds {estimate.records:,} flights; its one sample could have been any of these",
         )
         _draw_client_release(right, estimate)
@@ -381,7 +383,7 @@ def time_zones_figure(estimate: TimeZoneEstimate) -> Figure:
 
 def destinations_figure(estimate: DestinationEstimate) -> Figure:
     """The largest destinations as reports tell them on the left, and as values of the same aircraft do on the right."""
-    estimated_population = estimate.found
+    estimated_population = estimate.population
     size, epsilon = len(estimate.truth), estimated_population.sampler.epsilon
     with using_library_style():
         figure = empty_figure(12.0, 6.2)
@@ -392,8 +394,8 @@ def destinations_figure(estimate: DestinationEstimate) -> Figure:
         )
         axes = figure.subplots(1, 2)
         notes = [
-            f"all {size} together are off by {estimate.total_variation_from_truth(estimated):.2f} (TV)"
-            for estimated in (estimated_population, estimate.by_values)
+            f"all {size} together are off by {estimate.total_variation_from_truth(population_estimate):.2f} (TV)"
+            for population_estimate in (estimated_population, estimate.by_values)
         ]
         write_panel_title(axes[0], "By reports", f"the {_LISTED} largest destinations; {notes[0]}")
         draw_population(estimated_population, truth=estimate.truth, most=_LISTED, ax=axes[0])
@@ -425,20 +427,20 @@ def design_gain_figure(flights: DesignedFlights) -> Figure:
 
 
 def _draw_cost_profiles(axes: Axes, profiles: Sequence[CostProfile], measure: str) -> None:
-    clients = len(profiles[0].realised)
+    clients = len(profiles[0].divergences)
     write_panel_title(
         axes,
         f"Cost for {clients:,} aircraft",
         f"{measure} divergence of each client's output distribution, sorted for each mechanism",
     )
     share = (np.arange(clients) + 0.5) / clients
-    ends = [(float(profile.realised.max()), profile.mechanism) for profile in profiles]
+    ends = [(float(profile.divergences.max()), profile.mechanism) for profile in profiles]
     for profile in reversed(profiles):  # the first one on top
-        ordered = np.sort(profile.realised)
-        axes.plot(share, ordered, color=_COLOURS[profile.mechanism], linewidth=2.2)
+        sorted_divergences = np.sort(profile.divergences)
+        axes.plot(share, sorted_divergences, color=_COLOURS[profile.mechanism], linewidth=2.2)
         quarter = clients // 4
         axes.annotate(
-            profile.note, (share[quarter], ordered[quarter]), (6, -6), textcoords="offset points",
+            profile.note, (share[quarter], sorted_divergences[quarter]), (6, -6), textcoords="offset points",
             color=_COLOURS[profile.mechanism], ha="left", va="top", fontsize=9,
         )  # fmt: skip
     axes.set_xlim(0.0, 1.0)
@@ -466,14 +468,14 @@ def _spread_label_heights(ends: Sequence[tuple[float, str]], gap: float) -> list
 
 def _draw_client_release(axes: Axes, estimate: TimeZoneEstimate) -> None:
     order = np.argsort(-estimate.truth, kind="stable")
-    names = [str(estimate.found.domain.names[index]) for index in order]
+    names = [str(estimate.population.domain.names[index]) for index in order]
     rows, colour = np.arange(len(order)), COLOURS["linear"]
-    axes.barh(rows - 0.19, estimate.held[order], height=0.34, color=COLOURS["held"], label="it holds")
+    axes.barh(rows - 0.19, estimate.law[order], height=0.34, color=COLOURS["held"], label="it holds")
     bars = axes.barh(
         rows + 0.19, estimate.drawn_from[order], height=0.34, color=colour, label="its output distribution"
     )
     for bar, index, name in zip(bars, order.tolist(), names, strict=True):
-        is_released = name == estimate.released
+        is_released = name == estimate.released_zone
         axes.annotate(
             f"{100 * estimate.drawn_from[index]:.0f} %" + ("  released" if is_released else ""),
             (bar.get_width(), bar.get_y() + 0.5 * bar.get_height()), (4, 0), textcoords="offset points", va="center",
@@ -481,11 +483,11 @@ def _draw_client_release(axes: Axes, estimate: TimeZoneEstimate) -> None:
         )  # fmt: skip
     axes.set_ylim(len(order) - 0.4, -0.6)
     axes.set_yticks(rows, [shorten_name(name) for name in names], color=INK, parse_math=False)
-    axes.set_xlim(0.0, 1.12 * max(float(estimate.held.max()), float(estimate.drawn_from.max())))
+    axes.set_xlim(0.0, 1.12 * max(float(estimate.law.max()), float(estimate.drawn_from.max())))
     axes.grid(axis="y", visible=False)
     axes.spines["left"].set_visible(False)
     axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
     axes.set_xlabel(
-        f"for any other data, no green bar changes by more than a factor of e$^{{{estimate.found.sampler.epsilon:g}}}$"
+        f"for any other data, no green bar changes by more than a factor of e$^{{{estimate.population.sampler.epsilon:g}}}$"
     )
     axes.legend(loc="lower right", frameon=False, labelcolor=INK)

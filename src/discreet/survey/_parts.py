@@ -145,20 +145,20 @@ class Marginals:
     def cell_variance(self, names: Columns, amounts: ArrayLike) -> float:
         """The mean variance of a cell of the least-squares table; infinite where an effect is not seen."""
         costs, precisions = self.cell_variance_per_effect(names), self.effect_precisions(amounts)
-        needed = costs > 0.0
-        if not self.places.keys() >= set(column_subsets(names)) or (precisions[needed] <= 0.0).any():
+        is_needed = costs > 0.0
+        if not self.places.keys() >= set(column_subsets(names)) or (precisions[is_needed] <= 0.0).any():
             return math.inf
-        return float((costs[needed] / precisions[needed]).sum())
+        return float((costs[is_needed] / precisions[is_needed]).sum())
 
     def best_table_shares_and_variance(self, start: Floats, demands: Floats) -> tuple[Floats, float]:
         """The shares of the tables with the smallest sum of demands over precisions, and this sum."""
-        shares, needed = start / start.sum(), demands > 0.0
-        information, weights = self._seen[:, needed].copy(), demands[needed]
-        transposed = information.T.copy()
+        shares, is_needed = start / start.sum(), demands > 0.0
+        information, weights = self._seen[:, is_needed].copy(), demands[is_needed]
+        transposed_information = information.T.copy()
         # Sums along the first axis have one order on every machine, unlike matrix products.
         for _ in range(_STEPS):
             precisions = (information * shares[:, None]).sum(axis=0)
-            shares = shares * np.sqrt((transposed * (weights / np.square(precisions))[:, None]).sum(axis=0))
+            shares = shares * np.sqrt((transposed_information * (weights / np.square(precisions))[:, None]).sum(axis=0))
             shares /= shares.sum()
         return shares, float((weights / (information * shares[:, None]).sum(axis=0)).sum())
 
@@ -234,10 +234,10 @@ def choose_question_shares_and_wider_tables(
             [weight * marginals.cell_variance_per_effect(names) for names, weight in weighted_tables], axis=0
         )
         shares, loss = marginals.best_table_shares_and_variance(shares, demands)
-        needed = marginals.which_tables_are_needed(shares, demands)
+        are_needed = marginals.which_tables_are_needed(shares, demands)
         remaining, shares = (
-            [number for number, is_needed in zip(remaining, needed, strict=True) if is_needed],
-            shares[needed],
+            [number for number, is_needed in zip(remaining, are_needed, strict=True) if is_needed],
+            shares[are_needed],
         )
     shares = np.round(shares / shares.sum() * _ROUNDING) / _ROUNDING
     share_by_table = dict(zip(remaining, shares.tolist(), strict=True))
@@ -467,6 +467,6 @@ def _do_parts_answer_question(question: SurveyQuestion, parts: Sequence[Part]) -
             blocks = parts[0].blocks
             return not isinstance(blocks, WeightedBlocks) or blocks.determines_sums(matrix)
         case ShareQuestion():
-            weighted = any(isinstance(part.blocks, WeightedBlocks) for part in parts)
-            return projections == [JointColumns(question.columns)] and not weighted
+            has_weighted_blocks = any(isinstance(part.blocks, WeightedBlocks) for part in parts)
+            return projections == [JointColumns(question.columns)] and not has_weighted_blocks
     return False

@@ -378,8 +378,8 @@ class SurveySampler:
                 word = int(words[client, _ROW_WORD])
                 states[client] = ROW_DRAWN if word < (TOTAL // total) * total else DRAW_ANEW
                 rows[client] = client_rows[np.searchsorted(np.cumsum(weights), word % total, side="right")]
-        reports, undecided = self.release_words(words, rows, states)
-        for client in np.flatnonzero(undecided).tolist():
+        reports, is_undecided = self.release_words(words, rows, states)
+        for client in np.flatnonzero(is_undecided).tolist():
             client_rows, weights = laws[client]
             reports[client] = self._draw_keyed_report(key, messages[client], client_rows.tolist(), weights.tolist())
         return reports
@@ -398,28 +398,28 @@ class SurveySampler:
             The reports, and for which clients the words do not suffice.
         """
         part_indices = np.searchsorted(np.array(self._share_ends[:-1], dtype=np.int64), words[:, 0], side="right")
-        reports, undecided = np.empty(len(words), dtype=np.uint64), np.zeros(len(words), dtype=np.bool_)
+        reports, is_undecided = np.empty(len(words), dtype=np.uint64), np.zeros(len(words), dtype=np.bool_)
         for index, part in enumerate(self.parts):
             clients = np.flatnonzero(part_indices == index)
-            informative = (words[clients, 1] >= self.uniform_weights[index]) & (states[clients] > 0)
-            informed, uninformed = clients[informative], clients[~informative]
-            undecided[informed] = states[informed] == DRAW_ANEW
+            is_informative = (words[clients, 1] >= self.uniform_weights[index]) & (states[clients] > 0)
+            informed_clients, uninformed_clients = clients[is_informative], clients[~is_informative]
+            is_undecided[informed_clients] = states[informed_clients] == DRAW_ANEW
             uniform_words, informed_words = (
-                _WordReader(words, uninformed, undecided, _ROW_WORD),
-                _WordReader(words, informed, undecided, _ROW_WORD + 1),
+                _WordReader(words, uninformed_clients, is_undecided, _ROW_WORD),
+                _WordReader(words, informed_clients, is_undecided, _ROW_WORD + 1),
             )
             block_reports = part.blocks.reports_of_ranks(
-                uniform_words.draw_integers_below(part.blocks.block_count, len(uninformed))
+                uniform_words.draw_integers_below(part.blocks.block_count, len(uninformed_clients))
             )
-            reports[uninformed] = block_reports + np.uint64(self._offsets[index])
+            reports[uninformed_clients] = block_reports + np.uint64(self._offsets[index])
             outcomes = part.projection.draw_outcomes(
-                self.survey.columns, rows[informed], informed_words.draw_integers_below
+                self.survey.columns, rows[informed_clients], informed_words.draw_integers_below
             )
             block_reports = part.blocks.reports_holding_outcomes(
-                outcomes, informed_words.draw_integers_below(part.blocks.blocks_per_point, len(informed))
+                outcomes, informed_words.draw_integers_below(part.blocks.blocks_per_point, len(informed_clients))
             )
-            reports[informed] = block_reports + np.uint64(self._offsets[index])
-        return reports, undecided
+            reports[informed_clients] = block_reports + np.uint64(self._offsets[index])
+        return reports, is_undecided
 
     def _draw_reports(self, rows: Integers, randomness: Randomness) -> Reports:
         part_indices = np.searchsorted(

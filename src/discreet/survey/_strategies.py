@@ -285,9 +285,9 @@ def _strategy_for_sums(question: LinearQuestion, index: int, columns: SurveyColu
     if size <= MOST_OUTCOMES and matrix.size <= MOST_ENTRIES:
         threshold = _BETTER * float(variances.mean())
         if sum_variance_lower_bound(matrix, float(bound - 1)) < threshold:
-            optimised = optimise_blocks(matrix, bound)
-            if optimised.mean < threshold and optimised.largest <= variances.max():
-                return Strategy((Part(index, projection, optimised.blocks, 1.0),), optimised.largest)
+            optimised_blocks = optimise_blocks(matrix, bound)
+            if optimised_blocks.mean < threshold and optimised_blocks.largest <= variances.max():
+                return Strategy((Part(index, projection, optimised_blocks.blocks, 1.0),), optimised_blocks.largest)
     return Strategy((Part(index, projection, blocks, 1.0),), float(variances.max()))
 
 

@@ -244,24 +244,26 @@ class WeightedBlocks:
 
     def unbiased_values(self, matrix: Floats, gain: float) -> Floats:
         """The value of each report for each sum of shares, (blocks, sums), whose expectation is the sum less the mean of its row."""
-        centred = centred_rows(matrix)
-        coefficients = scipy.linalg.cho_solve(self._cholesky_of_information(gain), centred.T)
+        centred_matrix = centred_rows(matrix)
+        coefficients = scipy.linalg.cho_solve(self._cholesky_of_information(gain), centred_matrix.T)
         return np.asarray(self.likelihood_excess_of_each_block(gain) @ coefficients)
 
     def determines_sums(self, matrix: Floats) -> bool:
         """Whether the blocks determine these sums of shares: their rows, less their means, lie in the span of the blocks."""
-        centred = centred_rows(matrix)
+        centred_matrix = centred_rows(matrix)
         members = self.membership_matrix - self.membership_matrix.mean(axis=1, keepdims=True)
-        weights, *_ = np.linalg.lstsq(members.T, centred.T, rcond=None)
-        residual = np.abs(members.T @ weights - centred.T).max()
+        weights, *_ = np.linalg.lstsq(members.T, centred_matrix.T, rcond=None)
+        residual = np.abs(members.T @ weights - centred_matrix.T).max()
         has_full_rank = np.linalg.matrix_rank(members) == self.size - 1  # what the estimate inverts
-        return bool(has_full_rank and residual <= 1e-8 * max(1.0, float(np.abs(centred).max())))
+        return bool(has_full_rank and residual <= 1e-8 * max(1.0, float(np.abs(centred_matrix).max())))
 
     def sum_variances_per_client_if_uniform(self, matrix: Floats, gain: float) -> Floats:
         """n times the variance of each sum of shares in the uniform population."""
-        centred = centred_rows(matrix)
+        centred_matrix = centred_rows(matrix)
         return np.asarray(
-            (centred * scipy.linalg.cho_solve(self._cholesky_of_information(gain), centred.T).T).sum(axis=1)
+            (centred_matrix * scipy.linalg.cho_solve(self._cholesky_of_information(gain), centred_matrix.T).T).sum(
+                axis=1
+            )
         )
 
 
@@ -311,47 +313,49 @@ def optimise_blocks(matrix: Floats, bound: Fraction) -> OptimisedBlocks:
 @lru_cache(maxsize=64)
 def _optimise_blocks_cached(content: bytes, sums: int, bound: Fraction) -> OptimisedBlocks:
     matrix, gain = np.frombuffer(content).reshape(sums, -1), float(bound - 1)
-    centred, scale = _centred_unit_rows_and_their_scale(matrix)
-    blocks, least = _find_blocks_and_variance_bound(centred, gain)
-    variances = blocks.sum_variances_per_client_if_uniform(centred, gain) * scale**2
-    least = max(least, sum_variance_lower_bound(centred, gain)) * scale**2
+    centred_matrix, scale = _centred_unit_rows_and_their_scale(matrix)
+    blocks, least = _find_blocks_and_variance_bound(centred_matrix, gain)
+    variances = blocks.sum_variances_per_client_if_uniform(centred_matrix, gain) * scale**2
+    least = max(least, sum_variance_lower_bound(centred_matrix, gain)) * scale**2
     return OptimisedBlocks(blocks, float(variances.mean()), float(variances.max()), least)
 
 
 def _centred_unit_rows_and_their_scale(matrix: Floats) -> tuple[Floats, float]:
     """Centred sums, the longest of which has length 1, and its length."""
     largest = float(np.abs(matrix).max()) or 1.0
-    centred = centred_rows(matrix / largest)
-    length = float(np.sqrt(np.square(centred).sum(axis=1).max())) or 1.0
-    return centred / length, largest * length
+    centred_matrix = centred_rows(matrix / largest)
+    length = float(np.sqrt(np.square(centred_matrix).sum(axis=1).max())) or 1.0
+    return centred_matrix / length, largest * length
 
 
 def sum_variance_lower_bound(matrix: Floats, gain: float) -> float:
     """A lower bound on n times the mean variance of the sums in the uniform population, for every report with E = 1 + gain."""
-    centred, scale = _centred_unit_rows_and_their_scale(matrix)
-    size = centred.shape[1]
-    squares = np.linalg.eigvalsh(centred.T @ centred / len(centred))
+    centred_matrix, scale = _centred_unit_rows_and_their_scale(matrix)
+    size = centred_matrix.shape[1]
+    squares = np.linalg.eigvalsh(centred_matrix.T @ centred_matrix / len(centred_matrix))
     roots = np.sqrt(np.maximum(squares - 1e-13 * squares[-1], 0.0))[::-1]  # rounding is not to raise the bound
     widths = np.arange(1, size)
     total = float((gain**2 * size * widths * (size - widths) / np.square(size + gain * widths)).max(initial=0.0))
     limit = size * (gain / (gain + 2.0)) ** 2
-    for capped in range(size):  # so many of the largest eigenvalues have the largest information
-        root_sum, remainder = roots[capped:].sum(), total - capped * limit
-        if root_sum <= 0.0 or remainder <= 0.0 or roots[capped] * remainder <= limit * root_sum * (1.0 + 1e-12):
+    for capped_count in range(size):  # so many of the largest eigenvalues have the largest information
+        root_sum, remainder = roots[capped_count:].sum(), total - capped_count * limit
+        if root_sum <= 0.0 or remainder <= 0.0 or roots[capped_count] * remainder <= limit * root_sum * (1.0 + 1e-12):
             break
     if root_sum <= 0.0:
         return float(np.square(roots).sum() / limit) * scale**2
-    return float(np.square(roots[:capped]).sum() / limit + root_sum**2 / max(remainder, 1e-300)) * scale**2
+    return float(np.square(roots[:capped_count]).sum() / limit + root_sum**2 / max(remainder, 1e-300)) * scale**2
 
 
-def _find_blocks_and_variance_bound(centred: Floats, gain: float) -> tuple[WeightedBlocks, float]:
+def _find_blocks_and_variance_bound(centred_matrix: Floats, gain: float) -> tuple[WeightedBlocks, float]:
     """The blocks that some rounds find, and the bound (c) where there are few outcomes, else 0."""
-    size = centred.shape[1]
-    target = centred.T @ centred / len(centred)
+    size = centred_matrix.shape[1]
+    target = centred_matrix.T @ centred_matrix / len(centred_matrix)
     if not target.any():  # constants
         return _weighted_blocks_from_chances(np.eye(size), np.full(size, 1.0 / size), gain), 0.0
     most = min(max(_PER_OUTCOME * size, _LEAST_BLOCKS), _MOST_BLOCKS)
-    blocks = all_blocks_on_outcomes(size) if size <= _ALL_BLOCKS else _candidate_blocks(centred, target, gain, most)
+    blocks = (
+        all_blocks_on_outcomes(size) if size <= _ALL_BLOCKS else _candidate_blocks(centred_matrix, target, gain, most)
+    )
     chances = np.full(len(blocks), 1.0 / len(blocks))
     rounds = 0 if size <= _ALL_BLOCKS else _MANY_ROUNDS if size <= _FEW_OUTCOMES else _FEW_ROUNDS
     barrier = _FIRST_GAP
@@ -373,9 +377,9 @@ def all_blocks_on_outcomes(size: int) -> Floats:
     return np.asarray(np.arange(1, (1 << size) - 1)[:, None] >> np.arange(size) & 1, dtype=np.float64)
 
 
-def _candidate_blocks(centred: Floats, target: Floats, gain: float, most: int) -> Floats:
+def _candidate_blocks(centred_matrix: Floats, target: Floats, gain: float, most: int) -> Floats:
     """Thresholds of Gaussian vectors and of random combinations of neighbouring sums, single outcomes, and the sums themselves."""
-    size = centred.shape[1]
+    size = centred_matrix.shape[1]
     rng = np.random.default_rng(size)  # public and always the same
     values, vectors = np.linalg.eigh(target)
     root = vectors * np.maximum(values, 1e-13 * values[-1]) ** (0.5 * _POWER)
@@ -383,9 +387,9 @@ def _candidate_blocks(centred: Floats, target: Floats, gain: float, most: int) -
     bases = [np.linalg.qr(rng.standard_normal((size, size)))[0] for _ in range(-(-smooth // size))]
     rows = [*(np.concatenate(bases)[:smooth] @ root.T)]
     for _ in range(most // 8):
-        count = min(1 << int(rng.integers(0, 8)), len(centred))
-        start = int(rng.integers(0, len(centred) - count + 1))
-        rows.append(rng.standard_normal(count) @ centred[start : start + count])
+        count = min(1 << int(rng.integers(0, 8)), len(centred_matrix))
+        start = int(rng.integers(0, len(centred_matrix) - count + 1))
+        rows.append(rng.standard_normal(count) @ centred_matrix[start : start + count])
     directions, block_lists = np.array(rows), [np.eye(size)]
     multiples = _WIDTHS if gain > _LARGE_GAIN else (1,)
     for index, multiple in enumerate(multiples):
@@ -393,24 +397,28 @@ def _candidate_blocks(centred: Floats, target: Floats, gain: float, most: int) -
         block_lists += [
             _blocks_of_largest_entries(sign * directions[index :: len(multiples)], width) for sign in (1.0, -1.0)
         ]
-    sum_blocks = np.unique(centred > 1e-9, axis=0).astype(np.float64)
+    sum_blocks = np.unique(centred_matrix > 1e-9, axis=0).astype(np.float64)
     sum_blocks = sum_blocks[(sum_blocks.sum(axis=1) > 0) & (sum_blocks.sum(axis=1) < size)]
     sum_blocks = sum_blocks[
         np.linspace(0, len(sum_blocks) - 1, min(len(sum_blocks), size // 2)).round().astype(np.int64)
     ]
-    unions = _unions_of_neighbouring_sums(centred, gain, most // 4)
+    unions = _unions_of_neighbouring_sums(centred_matrix, gain, most // 4)
     return np.unique(np.concatenate([*block_lists, sum_blocks, 1.0 - sum_blocks, unions]), axis=0)
 
 
-def _unions_of_neighbouring_sums(centred: Floats, gain: float, most: int) -> Floats:
+def _unions_of_neighbouring_sums(centred_matrix: Floats, gain: float, most: int) -> Floats:
     """Unions of neighbouring sums that have no outcome in common, such as all shares of one of several columns."""
-    size, runs, covered = centred.shape[1], list[list[NDArray[np.bool_]]](), np.zeros(centred.shape[1], dtype=np.bool_)
-    for row in centred > 1e-9:
-        if not runs or (covered & row).any():
+    size, runs, is_covered = (
+        centred_matrix.shape[1],
+        list[list[NDArray[np.bool_]]](),
+        np.zeros(centred_matrix.shape[1], dtype=np.bool_),
+    )
+    for row in centred_matrix > 1e-9:
+        if not runs or (is_covered & row).any():
             runs.append([])
-            covered = np.zeros(size, dtype=np.bool_)
+            is_covered = np.zeros(size, dtype=np.bool_)
         runs[-1].append(row)
-        covered = covered | row
+        is_covered = is_covered | row
     long_runs = [np.array(run) for run in runs if 2 < len(run) < size]
     block_lists = [np.zeros((0, size))]
     for run in long_runs[:most]:
@@ -460,7 +468,7 @@ def _best_block_chances(
     """
     points, count, size = scaled_likelihood_excesses(blocks, gain), len(blocks), target.shape[0]
     singles = scaled_likelihood_excesses(np.eye(size), gain)
-    fixed = _SINGLE / size * singles.T @ singles + np.ones((size, size)) / size
+    fixed_information = _SINGLE / size * singles.T @ singles + np.ones((size, size)) / size
     values, vectors = np.linalg.eigh(target)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     equations = np.concatenate([np.ones((1, count)), points.T])
@@ -469,9 +477,9 @@ def _best_block_chances(
     chances *= (1.0 - _SINGLE) / chances.sum()
     slack, prices, step = np.zeros(0), np.zeros(size), 0.0
     for number in range(steps + 1):
-        spread = np.linalg.inv((points * chances[:, None]).T @ points + fixed)
-        scaled = points @ spread
-        loads = scaled @ root  # whose squares add up to v'Kv
+        spread = np.linalg.inv((points * chances[:, None]).T @ points + fixed_information)
+        spread_points = points @ spread
+        loads = spread_points @ root  # whose squares add up to v'Kv
         value = float((target * spread).sum())
         if not number:
             slack = barrier * value / count / chances
@@ -480,7 +488,7 @@ def _best_block_chances(
             break
         shrink = _SHRINK if step > 0.8 else 0.4 if step > 0.5 else 1.0
         centre = max(shrink * duality_gap, 0.9 * gap * value) / count
-        hessian = 2.0 * (scaled @ points.T) * (loads @ loads.T)
+        hessian = 2.0 * (spread_points @ points.T) * (loads @ loads.T)
         hessian[np.diag_indices(count)] += slack / chances + 1e-13 * hessian.diagonal().max()
         try:
             move, prices = _solve_newton_equations(
@@ -500,8 +508,10 @@ def _solve_newton_equations(
     """The x with H x + A'y = slope and A x = missing, and y without its first entry."""
     size = len(residuals) - 1
     lower = scipy.linalg.cholesky(hessian, lower=True, check_finite=False, overwrite_a=True)
-    solved = scipy.linalg.solve_triangular(lower, np.column_stack([equations.T, slope]), lower=True, check_finite=False)
-    equations_part, slope_part = solved[:, :-1], solved[:, -1]
+    solution_columns = scipy.linalg.solve_triangular(
+        lower, np.column_stack([equations.T, slope]), lower=True, check_finite=False
+    )
+    equations_part, slope_part = solution_columns[:, :-1], solution_columns[:, -1]
     system = equations_part.T @ equations_part
     system[1:, 1:] += np.trace(system) / size**2  # v_B has nothing in the constant direction
     system[np.diag_indices(size + 1)] *= 1.0 + 1e-10
@@ -549,11 +559,11 @@ def _blocks_by_local_search(blocks: Floats, solution: _BlockChances, gain: float
     sums = rows @ solution.worth
     squares, costs = (rows * sums).sum(axis=1), rows @ solution.prices
     current_worths = lengths[widths] * (lengths[widths] * squares - costs)
-    active, visited, worths = np.arange(len(rows)), [], []
+    active, visited_blocks, worths = np.arange(len(rows)), [], []
     for _ in range(_FLIPS):
         sign = 1.0 - 2.0 * rows[active]
-        flipped = widths[active, None] + sign.astype(np.int64)
-        length = lengths[flipped]
+        flipped_widths = widths[active, None] + sign.astype(np.int64)
+        length = lengths[flipped_widths]
         change = 2.0 * sign * sums[active] + diagonal
         worth = length * (length * (squares[active, None] + change) - (costs[active, None] + sign * solution.prices))
         indices = np.arange(len(active))
@@ -564,24 +574,24 @@ def _blocks_by_local_search(blocks: Floats, solution: _BlockChances, gain: float
             neighbours[np.arange(len(neighbours)), flip[worthy]] = (
                 1.0 - neighbours[np.arange(len(neighbours)), flip[worthy]]
             )
-            visited.append(np.packbits(neighbours.astype(np.bool_), axis=1))
+            visited_blocks.append(np.packbits(neighbours.astype(np.bool_), axis=1))
             worths.append(worth[indices, flip][worthy])
         flip = worth.argmax(axis=1)
         improves = worth[indices, flip] > current_worths[active] + 1e-9 * least
         movers, flip, indices = active[improves], flip[improves], indices[improves]
         squares[movers] += change[indices, flip]
         costs[movers] += sign[indices, flip] * solution.prices[flip]
-        widths[movers] = flipped[indices, flip]
+        widths[movers] = flipped_widths[indices, flip]
         current_worths[movers] = worth[indices, flip]
         sums[movers] += sign[indices, flip, None] * solution.worth[flip]
         rows[movers, flip] = 1.0 - rows[movers, flip]
         active = movers
         if not active.size:
             break
-    packed, first = np.unique(np.concatenate(visited), axis=0, return_index=True)
+    packed_blocks, first = np.unique(np.concatenate(visited_blocks), axis=0, return_index=True)
     order = np.argsort(-np.concatenate(worths)[first], kind="stable")
     order = order[np.linspace(0, len(order) - 1, min(len(order), 2 * count)).astype(np.int64)]
-    return np.unpackbits(packed[order], axis=1, count=size).astype(np.float64)
+    return np.unpackbits(packed_blocks[order], axis=1, count=size).astype(np.float64)
 
 
 def _weighted_blocks_from_chances(blocks: Floats, chances: Floats, gain: float) -> WeightedBlocks:

@@ -293,8 +293,8 @@ def name_hash_expressions(name: pl.Expr) -> list[pl.Expr]:
 def _name_in_one_form(name: pl.Expr, *, floats: bool) -> pl.Expr:
     """A name without differences of case and spaces; with `floats` also '1.0' as '1'."""
     form = name.str.to_lowercase().str.replace_all(r"\s+", " ").str.strip_chars()
-    whole = form.str.strip_chars_end("0").str.strip_chars_end(".")  # faster than the group of the pattern
-    return pl.when(form.str.contains(_AS_FLOATS)).then(whole).otherwise(form) if floats else form
+    integer_form = form.str.strip_chars_end("0").str.strip_chars_end(".")  # faster than the group of the pattern
+    return pl.when(form.str.contains(_AS_FLOATS)).then(integer_form).otherwise(form) if floats else form
 
 
 class NamesInSeveralForms:
@@ -487,7 +487,7 @@ class ValueColumn:
     Attributes:
         name: of the column.
         coding: its domain, and the rule for values without an outcome.
-        listed: whether it holds lists of values.
+        has_lists: whether it holds lists of values.
         read_as: the type that texts, truth values or dates are read as, if another.
         from_floats: whether it holds floats.
         from_dates: the type of dates or times, which are read as texts.
@@ -498,7 +498,7 @@ class ValueColumn:
 
     name: str
     coding: Coding
-    listed: bool
+    has_lists: bool
     read_as: pl.DataType | None
     from_floats: bool
     from_dates: pl.DataType | None
@@ -522,7 +522,7 @@ class ValueColumn:
         return cls(
             name=name,
             coding=fit_coding_to_column(coding, name, read_as, agreed=agreed),
-            listed=is_column_of_lists(kind),
+            has_lists=is_column_of_lists(kind),
             read_as=None if read_as == value_type else read_as,
             from_floats=value_type.is_float(),
             from_dates=value_type if are_dates else None,
@@ -591,7 +591,7 @@ class ValueColumn:
                 "units, spaces or commas"
             )
         ways = "nulls='drop'" if self.of_survey else "nulls='drop' or 'other'"
-        nulls = "nulls or empty lists" if self.listed else "nulls"
+        nulls = "nulls or empty lists" if self.has_lists else "nulls"
         for number, what in ((misfits.nulls, nulls), (misfits.not_numbers, "NaN")):
             if number and self.coding.nulls == "error":
                 raise DiscreetError(

@@ -490,12 +490,12 @@ class Kernel:
                 raise DiscreetError(f"the batch has no column {name!r}; it has {', '.join(names)}")
         batch = check_batch(batch, "the batch", [name for name in ("client", "outcomes", "counts") if name in names])
         counts = batch.column("counts") if "counts" in names else None
-        weighted = self._columns.weight is not None
+        is_weighted = self._columns.weight is not None
         client_names = batch.column("client")
         if pa.types.is_floating(client_names.type):
             client_names = normalise_client_names(client_names)
         clients = clients_and_records_from_arrow(
-            client_names, batch.column("outcomes"), counts, weighted=weighted, outcome_type=self._outcome_type
+            client_names, batch.column("outcomes"), counts, weighted=is_weighted, outcome_type=self._outcome_type
         )
         if clients.weights.size and self._columns.count is not None:
             raise DiscreetError(
@@ -520,7 +520,7 @@ class UnsettledGroup:
     """A group of clients: their draws, and their digests in the ledger."""
 
     clients: pa.Array
-    drawn: Draws
+    draws: Draws
     names: ClientDigests
     parts: NDArray[np.uint16] | None
 
@@ -565,11 +565,11 @@ class LedgerSettlement:
             ClientDigests(
                 *(np.concatenate([getattr(group.names, word) for group in groups]) for word in ("first", "second"))
             ),
-            np.concatenate([group.drawn.outcomes for group in groups]),
-            np.concatenate([group.drawn.within for group in groups]),
+            np.concatenate([group.draws.outcomes for group in groups]),
+            np.concatenate([group.draws.within for group in groups]),
             over_budget=self._over_budget,
         )
-        self.known, self.over_budget = settlement.known, settlement.over_budget
+        self.known, self.over_budget = settlement.known_clients, settlement.over_budget
         start = 0
         for part in parts:
             group_draws = []
@@ -585,11 +585,11 @@ def _released_clients_and_draws(
     group: UnsettledGroup, settlement: Settlement, span: slice
 ) -> tuple[pa.Array, Draws, Any]:
     """The released clients of a group, with their samples and their parts."""
-    mask = settlement.kept[span]
+    mask = settlement.may_leave[span]
     draws = replace(
-        group.drawn,
+        group.draws,
         outcomes=settlement.outcomes[span][mask],
-        order=group.drawn.order[mask] if group.drawn.order.size else group.drawn.order,
+        order=group.draws.order[mask] if group.draws.order.size else group.draws.order,
         within=settlement.within[span][mask] if settlement.within.size else settlement.within,
     )
     return (

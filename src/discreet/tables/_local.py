@@ -253,8 +253,8 @@ class Release:
 
     def _draw_sample_batches(self, parts: "ClientParts") -> Iterator[pa.RecordBatch]:
         def draw_group(group: "ClientGroup") -> tuple[pa.RecordBatch, InputDigest]:
-            digested = self._request.secret is not None
-            draws = self.kernel.draw(group.clients, ordered=self._drop_client, digested=digested)
+            has_secret = self._request.secret is not None
+            draws = self.kernel.draw(group.clients, ordered=self._drop_client, digested=has_secret)
             return self._make_ordered_batch_of_group(group.names, draws, group.parts), draws.digest
 
         for part in self._map_groups_in_threads(parts, draw_group):
@@ -313,7 +313,7 @@ class Release:
         from discreet.tables._parts import unlisted_clients_error
 
         has_marks = self._clients is not None or self.job.reading.coding.lenient
-        clients_seen = unlisted = 0
+        clients_seen = unlisted_count = 0
 
         def work_on_group(read_group: "Callable[[], ClientGroup]") -> "tuple[Result | None, int, int, int]":
             group, strangers, empty = read_group(), 0, 0
@@ -326,10 +326,10 @@ class Release:
             return result, len(group.clients) - empty, strangers, empty
 
         def wait_and_add_up_results(futures: "list[Future[tuple[Result | None, int, int, int]]]") -> "list[Result]":
-            nonlocal clients_seen, unlisted
+            nonlocal clients_seen, unlisted_count
             tallies = [future.result() for future in futures]
             clients_seen += sum(clients for _, clients, _, _ in tallies)
-            unlisted += sum(strangers for _, _, strangers, _ in tallies)
+            unlisted_count += sum(strangers for _, _, strangers, _ in tallies)
             self._without_records += sum(empty for _, _, _, empty in tallies)
             return [result for result, *_ in tallies if result is not None]
 
@@ -342,8 +342,8 @@ class Release:
                     yield wait_and_add_up_results(running.popleft())
             while running:
                 yield wait_and_add_up_results(running.popleft())
-        if unlisted:
-            raise unlisted_clients_error(unlisted, clients_seen)
+        if unlisted_count:
+            raise unlisted_clients_error(unlisted_count, clients_seen)
 
 
 def sample(

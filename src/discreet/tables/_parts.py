@@ -58,8 +58,8 @@ def combine_equal_rows(records: pl.DataFrame) -> pl.DataFrame:
     digits, powers = np.frexp(counts)
     mantissas = (digits * _EXACT).astype(np.int64)
     halves = {"high": mantissas >> _HALF, "low": mantissas & ((1 << _HALF) - 1)}
-    halved = records.select("client", "outcome").with_columns(power=powers, **halves)
-    sums = halved.group_by("client", "outcome", "power").agg(pl.col(*halves).sum())
+    records_with_halves = records.select("client", "outcome").with_columns(power=powers, **halves)
+    sums = records_with_halves.group_by("client", "outcome", "power").agg(pl.col(*halves).sum())
     parts = []
     for half, shift in (("high", _HALF - 53), ("low", -53)):
         weights = np.ldexp(sums[half].to_numpy().astype(np.float64), sums["power"].to_numpy() + shift)
@@ -157,7 +157,7 @@ class RecordArrays(NamedTuple):
     def with_equal_rows_combined(self) -> "RecordArrays":
         """Equal records of a client counted together without rounding: sums stay the same to the last bit."""
         counts = self.counts if self.counts.size else _unit_counts(self)
-        combined = combine_equal_rows(
+        combined_records = combine_equal_rows(
             pl.DataFrame(
                 {
                     "client": arrow_column_as_polars_series(self.client_names_as_arrow),
@@ -166,8 +166,8 @@ class RecordArrays(NamedTuple):
                 }
             )
         )
-        names = client_names_as_arrays(combined["client"].to_arrow())
-        return RecordArrays(*names, combined["outcome"].to_numpy(), combined["count"].to_numpy())
+        names = client_names_as_arrays(combined_records["client"].to_arrow())
+        return RecordArrays(*names, combined_records["outcome"].to_numpy(), combined_records["count"].to_numpy())
 
     @property
     def client_names_as_arrow(self) -> pa.Array:
@@ -331,12 +331,12 @@ class ClientParts:
 
     def _combine_equal_records(self) -> None:
         """Count equal records of each part together."""
-        starts, combined = np.zeros((1 << _BITS) + 1, dtype=np.int64), list[RecordArrays]()
+        starts, combined_pieces = np.zeros((1 << _BITS) + 1, dtype=np.int64), list[RecordArrays]()
         for part in range(1 << _BITS):
             if pieces := list(self._iterate_records_in_memory(part)):
-                combined.append(RecordArrays.join_pieces(pieces).with_equal_rows_combined)
-                starts[part + 1] = combined[-1].outcomes.size
-        self._chunks = [(np.cumsum(starts), RecordArrays.join_pieces(combined))]
+                combined_pieces.append(RecordArrays.join_pieces(pieces).with_equal_rows_combined)
+                starts[part + 1] = combined_pieces[-1].outcomes.size
+        self._chunks = [(np.cumsum(starts), RecordArrays.join_pieces(combined_pieces))]
         self._held = self._chunks[0][1].nbytes
 
     def _spill_to_disk(self) -> None:

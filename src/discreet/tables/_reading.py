@@ -192,7 +192,7 @@ class Reading:
             _refuse_wrong_count_or_weight_type(
                 columns,
                 kinds[columns.count_or_weight_column],
-                listed=is_column_of_lists(kinds[columns.value_columns[0]]),
+                has_lists=is_column_of_lists(kinds[columns.value_columns[0]]),
             )
         check_name = (
             refuse_unusable_client_type if len(columns.client_columns) == 1 else refuse_unusable_composite_client_type
@@ -320,14 +320,16 @@ class Reading:
         marked_rows = np.flatnonzero(rows >= _MARKED_ROW)
         if not marked_rows.size:
             return rows, misfits
-        resolved, marks = rows.copy(), rows[marked_rows]
+        resolved_rows, marks = rows.copy(), rows[marked_rows]
         reasons, column_numbers = marks.astype(np.uint32), (marks - _MARKED_ROW) >> np.uint64(32)
         for index in range(len(self.values)):
             column_reasons = reasons[column_numbers == index]
             kinds = (MARK_MISSING, MARK_NAN, MARK_UNREADABLE, MARK_OUTSIDE)
             misfits[index] += MisfitCounts(*(int(np.count_nonzero(column_reasons == mark)) for mark in kinds))
-        resolved[marked_rows] = mark_widened_to_record_dtype(MARK_LISTED if self.coding.lenient else MARK_MISSING, rows)
-        return resolved, misfits
+        resolved_rows[marked_rows] = mark_widened_to_record_dtype(
+            MARK_LISTED if self.coding.lenient else MARK_MISSING, rows
+        )
+        return resolved_rows, misfits
 
     def refuse_missing_or_outside_values(
         self, misfits: Sequence[MisfitCounts], rows: int, shown_values: Sequence[Any] | None
@@ -382,7 +384,7 @@ class Reading:
         """A frame with one row for each record. A null or empty list is one null, so that its client remains."""
         for name in self.arrays:
             frame = frame.with_columns(column_expression(name).arr.to_list())
-        if not self.values[0].listed:
+        if not self.values[0].has_lists:
             return frame
         lists = [name for name in (self.values[0].name, self.columns.count_or_weight_column) if name is not None]
         is_empty = pl.all_horizontal(column_expression(name).list.len().fill_null(0) == 0 for name in lists)
@@ -559,9 +561,9 @@ def refuse_unreadable_table(source: Source, columns: Columns, *, nulls: str = "d
         )
 
 
-def _refuse_wrong_count_or_weight_type(columns: Columns, kind: Any, *, listed: bool) -> None:
+def _refuse_wrong_count_or_weight_type(columns: Columns, kind: Any, *, has_lists: bool) -> None:
     name = columns.count_or_weight_column
-    if is_column_of_lists(kind) != listed:
+    if is_column_of_lists(kind) != has_lists:
         raise DiscreetError(
             f"columns {columns.value_columns_text!r} and {name!r} are not both lists or both single values"
         )

@@ -213,9 +213,9 @@ def _draw_samples_in_task(
     )
     group = group_records_by_client(records, seed=np.uint64(secrets.randbits(64)), lengths=lengths)
     if has_list:
-        group, unlisted = group.remove_marks_and_count_unlisted()
-        if unlisted:
-            raise unlisted_clients_error(unlisted, len(group.names))
+        group, unlisted_count = group.remove_marks_and_count_unlisted()
+        if unlisted_count:
+            raise unlisted_clients_error(unlisted_count, len(group.names))
         if tallies is not None:
             tallies[1].add(group.number_of_clients_without_records)
     draws = kernel.draw(group.clients, ordered="order" in words, digested="digest" in words)

@@ -191,7 +191,7 @@ def sample_files(
     path, output = _absolute_path(path), _absolute_path(output)
     if not _is_remote_path(output) and os.path.exists(output):
         raise DiscreetError(f"output {output} exists; Spark writes a folder of that name, remove the old one first")
-    started = time.perf_counter()
+    start = time.perf_counter()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # our own session encrypts its disk files, under a key that ends with it
     session = SparkSession.builder.appName("discreet").config("spark.io.encryption.enabled", "true").getOrCreate()
@@ -229,7 +229,7 @@ def sample_files(
         outside=outside,
         without_records=without_records,
         spilled_bytes=0,
-        seconds=time.perf_counter() - started,
+        seconds=time.perf_counter() - start,
         nameless=nameless,
     )
 
@@ -315,8 +315,10 @@ def _without_byte_limit_of_batches(frame: DataFrame) -> Iterator[None]:
         joined_by_size = all(settings.get(name) == "true" for name in _PARTITIONS_BY_SIZE)
     except _SPARK_ERRORS:  # Spark 4.0 has no limit in bytes
         rows_limited = joined_by_size = False
-    nested = any(isinstance(field.dataType, (T.ArrayType, T.MapType, T.StructType)) for field in frame.schema.fields)
-    if nested or not rows_limited or not joined_by_size or _BATCH_BYTES in settings.getAll:
+    has_nested_columns = any(
+        isinstance(field.dataType, (T.ArrayType, T.MapType, T.StructType)) for field in frame.schema.fields
+    )
+    if has_nested_columns or not rows_limited or not joined_by_size or _BATCH_BYTES in settings.getAll:
         yield
         return
     settings.set(_BATCH_BYTES, str(2**31 - 1))
@@ -562,8 +564,10 @@ def _write_release_folder(frame: DataFrame, output: str, kind: str, agreement: A
 def _write_spark_frame(frame: DataFrame, path: str, kind: str) -> None:
     if kind == "csv":
         texts = [field.name for field in frame.schema.fields if isinstance(field.dataType, T.StringType)]
-        guarded = frame.withColumns({name: _spreadsheet_guarded_spark_column(_spark_column(name)) for name in texts})
-        guarded.write.option("header", True).csv(path)
+        guarded_frame = frame.withColumns(
+            {name: _spreadsheet_guarded_spark_column(_spark_column(name)) for name in texts}
+        )
+        guarded_frame.write.option("header", True).csv(path)
     else:
         frame.write.parquet(path)
 

@@ -135,7 +135,7 @@ def fitted_box(
     """
     examples = _PublicExamples(epsilon, logits, reference, measure, temperature)
     fraction, value = _minimise_by_golden_sections(examples.mean_divergence_of_box, 0.0, 1.0, _STEPS)
-    unheated = FittedBox(examples.upper_from_box_floor_fraction(fraction), 1.0, value)
+    unheated_box = FittedBox(examples.upper_from_box_floor_fraction(fraction), 1.0, value)
     bounds = max(0.0, fraction - _NEAR), min(1.0, fraction + _NEAR)
 
     def best_box_at_log_temperature(warmth: float) -> FittedBox:
@@ -150,7 +150,7 @@ def fitted_box(
     warmth, least = _minimise_by_golden_sections(
         lambda warmth: best_box_at_log_temperature(warmth).value, 0.0, _HOTTEST, _TEMPERATURE_STEPS
     )
-    return best_box_at_log_temperature(warmth) if least < value else unheated
+    return best_box_at_log_temperature(warmth) if least < value else unheated_box
 
 
 def _minimise_by_golden_sections(

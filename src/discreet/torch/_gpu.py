@@ -78,7 +78,7 @@ class LaunchPlan:
         if referenced:
             box = DeviceBox.from_size_and_terms(size, terms)
             reals = (box.b, min(box.B, _UNBOUNDED), box.ratio, box.b * TOTAL, 0.0, 0.0, 0.0)
-            integers = (1, box.unshared, box.surely_shared, 0)
+            integers = (1, box.first_unshared, box.surely_shared, 0)
             ceiling = box.B
         else:
             sampler = host.sampler_around_uniform_reference(size, terms)
@@ -125,12 +125,12 @@ class LaunchPlan:
     def _short_row_constants(self, size: int, dtypes: tuple[torch.dtype, torch.dtype], ceiling: bool) -> dict[str, Any]:
         """The constants of `draw_short_rows`: a row belongs to as many threads as leave 16 numbers to each, and to one warp at most."""
         block = max(triton.next_power_of_2(size), 4)
-        aligned = math.gcd(size, 4)
+        alignment = math.gcd(size, 4)
         threads = min(max(block // 16, 1), 32)
-        width = min(threads * aligned, block)
+        width = min(threads * alignment, block)
         return {
-            **self.kind, "CEILING": ceiling, "KEEP": False, "ALIGNED": aligned, "CHUNKS": block // width, "ROWS": 32 // threads,
-            "WIDTH": width, "num_warps": 1, "maxnreg": 64 if block <= 128 else 128,
+            **self.kind, "CEILING": ceiling, "KEEP": False, "ALIGNED": alignment, "CHUNKS": block // width,
+            "ROWS": 32 // threads, "WIDTH": width, "num_warps": 1, "maxnreg": 64 if block <= 128 else 128,
         }  # fmt: skip
 
     def programs_that_check_one_row(self, rows: int) -> int:
@@ -160,11 +160,11 @@ class LaunchPlan:
         entry = self._compiled.get(key)
         if entry is None:
             with nullcontext() if stream is None else torch.cuda.stream(stream):
-                compiled = function[(programs,)](*arguments, **constants)
+                compiled_kernel = function[(programs,)](*arguments, **constants)
             if stream is not None:
-                options = compiled.function, compiled.packed_metadata, None, None, None  # without hooks
+                options = compiled_kernel.function, compiled_kernel.packed_metadata, None, None, None  # without hooks
                 values = [value for name, value in constants.items() if name not in _OPTIONS]
-                self._compiled[key] = compiled.run, options, values
+                self._compiled[key] = compiled_kernel.run, options, values
         else:
             launch, options, values = entry
             launch(programs, 1, 1, stream.cuda_stream, *options, *arguments, *values)
@@ -398,17 +398,17 @@ class _Launch:
         check starts before they are read, and a kernel of its own draws what is shared.
         """
         buffers, plan, at_once = self.room, self.plan, self.count <= _AT_ONCE
-        unshared = self._make_words_and_list_unshared_rows(stream) if at_once else 0
-        if at_once and not unshared:
+        unshared_count = self._make_words_and_list_unshared_rows(stream) if at_once else 0
+        if at_once and not unshared_count:
             self._check_rows_and_draw_without_solving(buffers.few, False, stream)
             return
         buffers.before.record(stream)
         self._check_rows_and_draw_without_solving(buffers.few if at_once else None, False, stream)
         buffers.side.wait_event(buffers.before)
         if not at_once:
-            unshared = self._make_words_and_list_unshared_rows(stream)
-        if unshared:
-            self._solve_rows_and_draw_outcomes(buffers.few, buffers.own, unshared, buffers.side)
+            unshared_count = self._make_words_and_list_unshared_rows(stream)
+        if unshared_count:
+            self._solve_rows_and_draw_outcomes(buffers.few, buffers.own, unshared_count, buffers.side)
         if not at_once:
             arguments = buffers.few, self.out, plan.whole, self.count
             plan.launch_kernel(long.store_shared_outcomes, 1, arguments, _SHARED, buffers.side)
@@ -419,9 +419,9 @@ class _Launch:
         """Read the words of few rows. The number of rows whose integers are not shared, which are listed in `room.own`."""
         self._make_random_words(stream)
         integers = self.room.few_array[: self.count] >> np.uint64(64 - BITS)
-        unshared = np.flatnonzero(integers >= np.uint64(self.plan.shared_total))
-        self.room.own_array[: unshared.size] = unshared
-        return unshared.size
+        unshared_rows = np.flatnonzero(integers >= np.uint64(self.plan.shared_total))
+        self.room.own_array[: unshared_rows.size] = unshared_rows
+        return unshared_rows.size
 
     def _draw_short_rows(self, words: torch.Tensor, stream: Any) -> None:
         """Draw rows that fit into registers."""
@@ -494,9 +494,9 @@ class _Launch:
     def cut_into_portions(self, numbers: torch.Tensor) -> torch.Tensor:
         """(n, k) as (n, portions, columns of each), with zeros behind the last column."""
         columns = -(-self.size // self.plan.portions) if self.referenced else long.UNIT.value
-        padded = torch.nn.functional.pad(numbers, (0, columns * self.plan.portions - self.size))
+        padded_numbers = torch.nn.functional.pad(numbers, (0, columns * self.plan.portions - self.size))
         shape = (columns, self.plan.portions) if self.referenced else (self.plan.portions, columns)
-        portions = padded.view(len(numbers), *shape)
+        portions = padded_numbers.view(len(numbers), *shape)
         return portions.mT if self.referenced else portions
 
     def join_portions(self, portions: torch.Tensor) -> torch.Tensor:

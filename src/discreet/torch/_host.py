@@ -202,7 +202,7 @@ class DeviceBox:
     b: float
     B: float
     ratio: float
-    unshared: int
+    first_unshared: int
     surely_shared: int
 
     @classmethod

@@ -97,8 +97,8 @@ def check_long_rows(
     part = tl.program_id(0) % parts
     start = p + row * stride
     seen = float("-inf") if LOGITS else 0.0
-    each = tl.cdiv(tl.cdiv(size, parts), BLOCK) * BLOCK
-    for first in range(part * each, tl.minimum(size, part * each + each), BLOCK):
+    columns_per_part = tl.cdiv(tl.cdiv(size, parts), BLOCK) * BLOCK
+    for first in range(part * columns_per_part, tl.minimum(size, part * columns_per_part + columns_per_part), BLOCK):
         columns = first + tl.arange(0, BLOCK)
         numbers = load_numbers(start + columns, columns < size, LOGITS)
         if LOGITS:
@@ -122,9 +122,9 @@ def check_long_rows(
         if is_distribution(seen, tolerance, LOGITS) == 0:
             tl.store(bad, 1)
         if drawing != 0:
-            drawn = word_to_integer(tl.load(words + row))
-            if drawn < tl.load(whole + 1):
-                tl.store(out + row, floor_divide(drawn, tl.load(whole + 0), tl.load(whole + 3)))
+            uniform = word_to_integer(tl.load(words + row))
+            if uniform < tl.load(whole + 1):
+                tl.store(out + row, floor_divide(uniform, tl.load(whole + 0), tl.load(whole + 3)))
             elif listing != 0:
                 tl.store(listed + tl.atomic_add(counts, 1), row)
 
@@ -133,9 +133,9 @@ def check_long_rows(
 def store_shared_outcomes(words, out, whole, rows, BLOCK: tl.constexpr):
     """Store the outcomes of rows whose integers are shared, over a uniform reference."""
     row = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    drawn = word_to_integer(tl.load(words + row, mask=row < rows, other=0))
-    shared = (row < rows) & (drawn < tl.load(whole + 1))
-    tl.store(out + row, floor_divide(drawn, tl.load(whole + 0), tl.load(whole + 3)), mask=shared)
+    uniform = word_to_integer(tl.load(words + row, mask=row < rows, other=0))
+    is_shared = (row < rows) & (uniform < tl.load(whole + 1))
+    tl.store(out + row, floor_divide(uniform, tl.load(whole + 0), tl.load(whole + 3)), mask=is_shared)
 
 
 @triton.jit(do_not_specialize=["m_step", "rows", "most", "keep"])
@@ -179,8 +179,8 @@ def solve_long_rows(
     zero = b * 0.0
     for task in range(tl.where(group < groups, group, tasks), tasks, groups):
         row = tl.load(listed + task)
-        drawn = word_to_integer(tl.load(words + row))
-        solving = drawn >= tl.load(whole + 2)
+        uniform = word_to_integer(tl.load(words + row))
+        solving = uniform >= tl.load(whole + 2)
         p_row = p + row * stride
         m_row = m + row * m_step * stride
         columns = tl.arange(0, SAMPLED)[:, None] * sample_step + tl.arange(0, WIDTH)[None, :]
@@ -290,19 +290,19 @@ def solve_long_rows(
                     tl.store(mine + 8, combine_seen_of_lanes(p_seen, LOGITS))
                 wait_for_group(counter, phase, split)
                 phase += 1
-                known = numbers_of_portions < units
+                is_known = numbers_of_portions < units
                 every += numbers_of_portions * SUMS
-                f_one = tl.load(every + 0, mask=known, other=0.0, cache_modifier=".cg")
-                g_one = tl.load(every + 1, mask=known, other=0.0, cache_modifier=".cg")
-                f_two = tl.load(every + 2, mask=known, other=0.0, cache_modifier=".cg")
-                g_two = tl.load(every + 3, mask=known, other=0.0, cache_modifier=".cg")
-                f_three = tl.load(every + 4, mask=known, other=0.0, cache_modifier=".cg")
-                g_three = tl.load(every + 5, mask=known, other=0.0, cache_modifier=".cg")
-                f_four = tl.load(every + 6, mask=known, other=0.0, cache_modifier=".cg")
-                g_four = tl.load(every + 7, mask=known, other=0.0, cache_modifier=".cg")
+                f_one = tl.load(every + 0, mask=is_known, other=0.0, cache_modifier=".cg")
+                g_one = tl.load(every + 1, mask=is_known, other=0.0, cache_modifier=".cg")
+                f_two = tl.load(every + 2, mask=is_known, other=0.0, cache_modifier=".cg")
+                g_two = tl.load(every + 3, mask=is_known, other=0.0, cache_modifier=".cg")
+                f_three = tl.load(every + 4, mask=is_known, other=0.0, cache_modifier=".cg")
+                g_three = tl.load(every + 5, mask=is_known, other=0.0, cache_modifier=".cg")
+                f_four = tl.load(every + 6, mask=is_known, other=0.0, cache_modifier=".cg")
+                g_four = tl.load(every + 7, mask=is_known, other=0.0, cache_modifier=".cg")
                 nothing = float("-inf") if LOGITS else 0.0
                 p_all = combine_seen_of_lanes(
-                    tl.load(every + 8, mask=known, other=nothing, cache_modifier=".cg"), LOGITS
+                    tl.load(every + 8, mask=is_known, other=nothing, cache_modifier=".cg"), LOGITS
                 )
                 m_all = p_all
             f_one_all, g_one_all, f_two_all, g_two_all, f_three_all, g_three_all, f_four_all, g_four_all = reduce_sums(
@@ -355,10 +355,12 @@ def solve_long_rows(
         )
         at_ceiling = (totals - b * z_portions) / (B - b)
         totals = tl.where(lift > 0.0, B * at_ceiling + (b * lift) * (z_portions - at_ceiling), totals)
-        wanted = (totals.to(tl.float64) * (TOTAL / z.to(tl.float64))).to(tl.int64)
+        wanted_totals = (totals.to(tl.float64) * (TOTAL / z.to(tl.float64))).to(tl.int64)
         if REFERENCE:
-            each = tl.cdiv(size, BLOCK)
-            surely, least, fullest = bound_portions(z_portions, base, ratio, each, each + MORE_ROUNDINGS)
+            columns_per_lane = tl.cdiv(size, BLOCK)
+            surely, least, fullest = bound_portions(
+                z_portions, base, ratio, columns_per_lane, columns_per_lane + MORE_ROUNDINGS
+            )
         else:
             columns_of_portions = tl.minimum(tl.maximum(size - numbers_of_portions * UNIT, 0), UNIT)
             least = columns_of_portions * lower.to(tl.int64)
@@ -366,69 +368,75 @@ def solve_long_rows(
                 z_portions * upper < SURELY_WHOLE, tl.minimum(columns_of_portions * upper.to(tl.int64), WHOLE), WHOLE
             )
             surely = least
-        wanted = tl.minimum(tl.maximum(wanted, least), fullest)
-        shown = least
+        wanted_totals = tl.minimum(tl.maximum(wanted_totals, least), fullest)
+        marked_least = least
         if REFERENCE:
-            surely_sum, least_sum, wanted_sum, wanted_roughly, fullest_roughly, crossed = tl.reduce(
-                (surely, least, wanted, wanted.to(tl.float64), fullest.to(tl.float64), (fullest < least).to(tl.int32)), 0, add_bounds
+            surely_sum, least_sum, wanted_sum, wanted_roughly, fullest_roughly, crossed_portions = tl.reduce(
+                (
+                    surely, least, wanted_totals, wanted_totals.to(tl.float64), fullest.to(tl.float64),
+                    (fullest < least).to(tl.int32),
+                ),
+                0, add_bounds,
             )  # fmt: skip
             wanted_sum = tl.where(wanted_roughly > SURELY_PAST, WHOLE, wanted_sum)
             whole_row = (
-                (crossed > 0)
+                (crossed_portions > 0)
                 | (surely_sum < tl.load(whole + 2))
                 | (least_sum > WHOLE)
                 | (fullest_roughly < SURELY_WHOLE)
             )
-            shown = tl.where(whole_row, -1, least)
+            marked_least = tl.where(whole_row, -1, least)
         if keep != 0:
-            kept = portions + row * 4 * PORTIONS + numbers_of_portions
-            tl.store(kept, surely)
-            tl.store(kept + PORTIONS, shown)
-            tl.store(kept + 2 * PORTIONS, wanted)
-            tl.store(kept + 3 * PORTIONS, fullest)
+            portions_out = portions + row * 4 * PORTIONS + numbers_of_portions
+            tl.store(portions_out, surely)
+            tl.store(portions_out + PORTIONS, marked_least)
+            tl.store(portions_out + 2 * PORTIONS, wanted_totals)
+            tl.store(portions_out + 3 * PORTIONS, fullest)
         if REFERENCE:
             if part == 0:
                 if whole_row:
-                    found = find_outcome_in_row(
-                        p_row, m_row, size, drawn, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, LOGITS
-                    )
+                    outcome = find_outcome_in_row(
+                        p_row, m_row, size, uniform, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, LOGITS,
+                    )  # fmt: skip
                 else:
                     start = tl.where(
-                        drawn < surely_sum,
+                        uniform < surely_sum,
                         0,
-                        tl.where(drawn < least_sum, surely, tl.where(drawn < wanted_sum, least, wanted)),
+                        tl.where(uniform < least_sum, surely, tl.where(uniform < wanted_sum, least, wanted_totals)),
                     )
                     end = tl.where(
-                        drawn < surely_sum,
+                        uniform < surely_sum,
                         surely,
-                        tl.where(drawn < least_sum, least, tl.where(drawn < wanted_sum, wanted, fullest)),
+                        tl.where(uniform < least_sum, least, tl.where(uniform < wanted_sum, wanted_totals, fullest)),
                     )
                     before = tl.where(
-                        drawn < least_sum, surely_sum, tl.where(drawn < wanted_sum, least_sum, wanted_sum)
+                        uniform < least_sum, surely_sum, tl.where(uniform < wanted_sum, least_sum, wanted_sum)
                     )
-                    portion, at = find_portion(start, end, drawn - tl.where(drawn < surely_sum, 0, before), PORTIONS)
-                    found = find_outcome_in_lane(
+                    portion, at = find_portion(
+                        start, end, uniform - tl.where(uniform < surely_sum, 0, before), PORTIONS
+                    )
+                    outcome = find_outcome_in_lane(
                         p_row, m_row, portion, size, at, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, LOGITS, BLOCK, EACH,
                     )  # fmt: skip
-                tl.store(out + row, found)
+                tl.store(out + row, outcome)
         else:
-            portion, at = find_portion(least * 0, wanted - least, drawn - tl.load(whole + 1), PORTIONS)
+            portion, at = find_portion(least * 0, wanted_totals - least, uniform - tl.load(whole + 1), PORTIONS)
             if portion == PORTIONS:
-                portion, at = find_portion(wanted - least, fullest - least, at, PORTIONS)
+                portion, at = find_portion(wanted_totals - least, fullest - least, at, PORTIONS)
             if portion % split == part:
                 first = portion * UNIT
                 end = tl.minimum(size, first + UNIT)
                 rest = at + tl.zeros((1,), tl.int64)
-                found, rest = find_outcome(
+                outcome, rest = find_outcome(
                     1, p_row, p_row, first, end, rest, p_shift, zero, p_scale, p_scale, steep, lift, zero, zero, lower, upper,
                     False, LOGITS, DEPTH * BLOCK,
                 )  # fmt: skip
-                if tl.max(found, 0) < 0:
-                    found, rest = find_outcome(
+                if tl.max(outcome, 0) < 0:
+                    outcome, rest = find_outcome(
                         2, p_row, p_row, first, end, rest, p_shift, zero, p_scale, p_scale, steep, lift, zero, zero, lower, upper,
                         False, LOGITS, DEPTH * BLOCK,
                     )  # fmt: skip
-                tl.store(out + row + tl.arange(0, 1), found)
+                tl.store(out + row + tl.arange(0, 1), outcome)
     if (not REFERENCE) | (SPLIT > 1):
         tl.debug_barrier()
         if group < groups:
@@ -469,7 +477,7 @@ def write_integer_bounds_and_excess(
         p_mass, m_mass, inside, steep, lift, base, tl.load(reals + 2).to(tl.float32), tl.load(reals + 4), tl.load(reals + 5),
         REFERENCE,
     )  # fmt: skip
-    places = row * size + columns
-    tl.store(lower_out + places, low, mask=inside)
-    tl.store(upper_out + places, high, mask=inside)
-    tl.store(excess_out + places, excess, mask=inside)
+    offsets = row * size + columns
+    tl.store(lower_out + offsets, low, mask=inside)
+    tl.store(upper_out + offsets, high, mask=inside)
+    tl.store(excess_out + offsets, excess, mask=inside)

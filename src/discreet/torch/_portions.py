@@ -40,7 +40,7 @@ def find_outcome(
     """(the outcome on which `rest` falls or -1, the remainder beyond the end) in the sums of L (PART 0), of the excess E (1), or of the
     room above it (2), over the columns from `first` on.
     """
-    found = tl.full((1,), -1, tl.int64)
+    outcome = tl.full((1,), -1, tl.int64)
     first = first + size * 0  # a variable, not a constant
     searching = first < size
     while searching:
@@ -65,12 +65,12 @@ def find_outcome(
             part = high - low - excess
         sums, here = row_sums_and_whether_rest_is_inside(part, rest)
         if tl.max(here.to(tl.int32), 0) > 0:
-            found = first_column_past(part, rest, columns, size)
+            outcome = first_column_past(part, rest, columns, size)
         else:
             rest = rest - sums
         first += BLOCK
-        searching = (first < size) & (tl.max(found, 0) < 0)
-    return found, rest
+        searching = (first < size) & (tl.max(outcome, 0) < 0)
+    return outcome, rest
 
 
 @triton.jit
@@ -83,9 +83,9 @@ def _add_up_to_limit(one, other):
 def find_portion(start, end, rest, PORTIONS: tl.constexpr):
     """(the portion on which `rest` falls in the sums of end - start, or their number; the integer within that portion, or the remainder)."""
     ends = tl.associative_scan(tl.minimum(end - start, WHOLE - 1), 0, _add_up_to_limit)
-    passed = ends <= rest
-    portion = tl.sum(passed.to(tl.int32), 0)
-    rest -= tl.max(tl.where(passed, ends, 0), 0)
+    is_passed = ends <= rest
+    portion = tl.sum(is_passed.to(tl.int32), 0)
+    rest -= tl.max(tl.where(is_passed, ends, 0), 0)
     return portion, rest + tl.sum(tl.where(tl.arange(0, PORTIONS) == portion, start, 0), 0)
 
 
@@ -169,15 +169,15 @@ def _add_three_sums(a, b, c, a_more, b_more, c_more):
 
 @triton.jit
 def find_outcome_in_row(
-    p, m, size, drawn, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, LOGITS: tl.constexpr
+    p, m, size, uniform, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, LOGITS: tl.constexpr
 ):
     """The outcome of an integer in a row over a reference that is drawn as a single portion."""
-    found = tl.full((1,), -1, tl.int64)
-    rest = drawn + tl.zeros((1,), tl.int64)
+    outcome = tl.full((1,), -1, tl.int64)
+    rest = uniform + tl.zeros((1,), tl.int64)
     for part in tl.static_range(3):
-        if tl.max(found, 0) < 0:
-            found, rest = find_outcome(
+        if tl.max(outcome, 0) < 0:
+            outcome, rest = find_outcome(
                 part, p, m, 0, size, rest, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, ratio, ratio,
                 True, LOGITS, _SEARCHED,
             )  # fmt: skip
-    return tl.max(found, 0)
+    return tl.max(outcome, 0)

@@ -63,8 +63,8 @@ def _descend_to_slopes(p_mass, start, z, b, going):
     turn = 0
     while (turn < _MOST_TURNS) & (tl.max(going.to(tl.int32), 0) > 0):
         value = p_mass * slope[:, None, None]
-        opened = tl.where(value > b, p_mass, 0.0)
-        f, g = tl.reduce((tl.sum(tl.maximum(value, b), 1), tl.sum(opened, 1)), 1, _add_two_sums)
+        open_mass = tl.where(value > b, p_mass, 0.0)
+        f, g = tl.reduce((tl.sum(tl.maximum(value, b), 1), tl.sum(open_mass, 1)), 1, _add_two_sums)
         f -= z
         change = f / tl.where(g > 0.0, g, LARGEST)
         near = tl.where(going, (tl.abs(f) <= _NEAR * z) & (tl.abs(change) <= _SMALL_STEP * slope), near)
@@ -86,11 +86,11 @@ def _find_slopes(p_mass, m_mass, start, z, b, B, going, REFERENCE: tl.constexpr)
     while (turn < _MOST_TURNS) & (tl.max(going.to(tl.int32), 0) > 0):
         value = p_mass * slope[:, None, None]
         if REFERENCE:
-            kept = tl.minimum(tl.maximum(value, m_mass * b), m_mass * B)
+            clipped_mass = tl.minimum(tl.maximum(value, m_mass * b), m_mass * B)
         else:
-            kept = tl.minimum(tl.maximum(value, b), B)
-        opened = tl.where(kept == value, p_mass, 0.0)
-        f, g = tl.reduce((tl.sum(kept, 1), tl.sum(opened, 1)), 1, _add_two_sums)
+            clipped_mass = tl.minimum(tl.maximum(value, b), B)
+        open_mass = tl.where(clipped_mass == value, p_mass, 0.0)
+        f, g = tl.reduce((tl.sum(clipped_mass, 1), tl.sum(open_mass, 1)), 1, _add_two_sums)
         f -= z
         below = f < 0.0
         f_low = tl.where(going & below, f, f_low)
@@ -104,10 +104,10 @@ def _find_slopes(p_mass, m_mass, start, z, b, B, going, REFERENCE: tl.constexpr)
         middle = tl.where(below & (high >= LARGEST), LARGEST, middle)
         small = (g > 0.0) & (tl.abs(change) <= _SMALL_STEP * slope)
         near = tl.where(going, tl.abs(f) <= _NEAR * z, near)
-        ended = near | (high - low <= _PINNED * high) | (low >= LARGEST)
-        following = tl.where(ended, tl.where(small, step, slope), tl.where(serves, step, middle))
+        is_ended = near | (high - low <= _PINNED * high) | (low >= LARGEST)
+        following = tl.where(is_ended, tl.where(small, step, slope), tl.where(serves, step, middle))
         slope = tl.where(going, following, slope)
-        going = going & (ended == 0)
+        going = going & (is_ended == 0)
         turn += 1
     return slope, near, low, f_low
 
@@ -118,12 +118,12 @@ def _weight_sums_in_float32(p_mass, m_mass, inside, steep, lift, base, ratio, lo
     if REFERENCE:
         low = tl.where(m_mass > 0.0, tl.maximum(m_mass * base, 1.0), 0.0)
         value = tl.where(p_mass > 0.0, p_mass * steep, low * lift)
-        wanted = tl.minimum(tl.maximum(low, value), low * ratio)
+        weights = tl.minimum(tl.maximum(low, value), low * ratio)
     else:
         low = lower.to(tl.float32)
         value = tl.where(p_mass > 0.0, p_mass * steep.to(tl.float32), low * lift)
-        wanted = tl.minimum(tl.maximum(value, low), upper.to(tl.float32))
-    return _sum_rows(tl.where(inside, wanted, 0.0))
+        weights = tl.minimum(tl.maximum(value, low), upper.to(tl.float32))
+    return _sum_rows(tl.where(inside, weights, 0.0))
 
 
 @triton.jit
@@ -135,9 +135,9 @@ def _find_chunk(sums, rest, CHUNKS: tl.constexpr):
     total = rest * 0
     for number in tl.static_range(CHUNKS):
         total += tl.sum(tl.where(chunk[None, :] == number, sums, 0), 1)
-        passed = total <= rest
-        at += passed.to(tl.int32)
-        before = tl.where(passed, total, before)
+        is_passed = total <= rest
+        at += is_passed.to(tl.int32)
+        before = tl.where(is_passed, total, before)
     return at, before, total
 
 
@@ -188,7 +188,7 @@ def draw_short_rows(
     p_places = p + row[:, None, None] * stride + columns
     m_places = m + row[:, None, None] * m_step * stride + columns
     p_numbers = load_numbers(p_places, inside, LOGITS)
-    drawn = word_to_integer(tl.load(words + row, mask=live, other=0))
+    uniform = word_to_integer(tl.load(words + row, mask=live, other=0))
     zero = tl.zeros((ROWS,), tl.float32)
     p_shift = zero
     m_shift = zero
@@ -208,19 +208,19 @@ def draw_short_rows(
         good = good & is_distribution(m_seen, m_tolerance, LOGITS)
         m_mass = masses_of_numbers(m_numbers, m_shift[:, None, None], m_scale, LOGITS)
         z = _sum_rows(m_mass)
-        shared = tl.load(whole + 2)
-        found = tl.full((ROWS,), -1, tl.int64)
-        rest = -drawn + (WHOLE - 1)
+        shared_total = tl.load(whole + 2)
+        outcome = tl.full((ROWS,), -1, tl.int64)
+        rest = -uniform + (WHOLE - 1)
     else:
         m_mass = p_numbers
         z = zero + (size + (CHUNKS * WIDTH - size) * b)  # the places beyond the row count as floors too
-        shared = tl.load(whole + 1)
-        found = tl.where(drawn < shared, floor_divide(drawn, tl.load(whole + 0), tl.load(whole + 3)), -1)
-        rest = drawn - shared
+        shared_total = tl.load(whole + 1)
+        outcome = tl.where(uniform < shared_total, floor_divide(uniform, tl.load(whole + 0), tl.load(whole + 3)), -1)
+        rest = uniform - shared_total
     if tl.max((live & (good == 0)).to(tl.int32), 0) > 0:
         tl.store(bad, 1)
     good = good & live
-    solving = good & (drawn >= shared)
+    solving = good & (uniform >= shared_total)
     if REFERENCE | (tl.max(solving.to(tl.int32), 0) > 0):
         p_mass = masses_of_numbers(p_numbers, p_shift[:, None, None], p_scale, LOGITS)
         p_sum = _sum_rows(p_mass)
@@ -258,27 +258,27 @@ def draw_short_rows(
             p_mass, m_mass, columns < size, steep[:, None, None], lift[:, None, None], base[:, None, None], ratio, lower, upper,
             REFERENCE, CEILING,
         )  # fmt: skip
-        common = found >= 0
+        common = outcome >= 0
         target = rest
         part = excess
         if REFERENCE:
-            if tl.max((drawn < tl.load(whole + 1)).to(tl.int32), 0) > 0:
-                common = drawn < _sum_rows(low_part)
-                target = tl.where(common, drawn, rest)
+            if tl.max((uniform < tl.load(whole + 1)).to(tl.int32), 0) > 0:
+                common = uniform < _sum_rows(low_part)
+                target = tl.where(common, uniform, rest)
                 part = tl.where(common[:, None, None], low_part, excess)
         at, before, total_sum = _find_chunk(tl.sum(part, 2), target, CHUNKS)
-        places = at[:, None] * WIDTH + across[None, :]
+        chunk_columns = at[:, None] * WIDTH + across[None, :]
         low_part, _, excess = _load_integer_bounds_and_excess(
-            p, m, row, stride, m_step, places, live, size, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, lower, upper,
-            REFERENCE, LOGITS, CEILING,
+            p, m, row, stride, m_step, chunk_columns, live, size, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio,
+            lower, upper, REFERENCE, LOGITS, CEILING,
         )  # fmt: skip
         here = excess
         if REFERENCE:
             here = tl.where(common[:, None], low_part, excess)
-        passed = tl.cumsum(here, 1) <= (target - before)[:, None]
-        place = (at * WIDTH + tl.sum(passed.to(tl.int32), 1)).to(tl.int64)
-        found = tl.where(good & (found < 0) & (at < CHUNKS), place, found)
-        lost = good & (found < 0)
+        is_passed = tl.cumsum(here, 1) <= (target - before)[:, None]
+        column = (at * WIDTH + tl.sum(is_passed.to(tl.int32), 1)).to(tl.int64)
+        outcome = tl.where(good & (outcome < 0) & (at < CHUNKS), column, outcome)
+        lost = good & (outcome < 0)
         if tl.max(lost.to(tl.int32), 0) > 0:
             left = rest - total_sum
             for number in range(CHUNKS):
@@ -288,9 +288,9 @@ def draw_short_rows(
                     lower, upper, REFERENCE, LOGITS, CEILING,
                 )  # fmt: skip
                 room = high_again - low_again - excess_again
-                held, ends_here = row_sums_and_whether_rest_is_inside(room, left)
-                searching = lost & (found < 0)
-                filled = first_column_past(room, left, those, size)
-                found = tl.where(searching & ends_here, filled, found)
-                left = tl.where(searching & (ends_here == 0), left - held, left)
-    tl.store(out + row, found, mask=live)
+                room_sum, ends_here = row_sums_and_whether_rest_is_inside(room, left)
+                searching = lost & (outcome < 0)
+                filled_column = first_column_past(room, left, those, size)
+                outcome = tl.where(searching & ends_here, filled_column, outcome)
+                left = tl.where(searching & (ends_here == 0), left - room_sum, left)
+    tl.store(out + row, outcome, mask=live)

@@ -45,12 +45,12 @@ def word_to_integer(word):
 def load_numbers(places, inside, LOGITS: tl.constexpr):
     """Numbers in float32; outside the row, numbers without mass. NaN and negative probabilities become infinity: see `is_distribution`."""
     if LOGITS:
-        found = tl.load(places, mask=inside, other=float("-inf")).to(tl.float32)
-        found = tl.where(found != found, float("inf"), found)
+        numbers = tl.load(places, mask=inside, other=float("-inf")).to(tl.float32)
+        numbers = tl.where(numbers != numbers, float("inf"), numbers)
     else:
-        found = tl.load(places, mask=inside, other=0.0).to(tl.float32)
-        found = tl.where(found >= 0.0, found, float("inf"))
-    return found
+        numbers = tl.load(places, mask=inside, other=0.0).to(tl.float32)
+        numbers = tl.where(numbers >= 0.0, numbers, float("inf"))
+    return numbers
 
 
 @triton.jit
@@ -67,10 +67,10 @@ def is_distribution(seen, tolerance, LOGITS: tl.constexpr):
 def masses_of_numbers(numbers, shift, scale, LOGITS: tl.constexpr):
     """The mass of each number, up to a factor of its row. A difference times a factor: nothing that could be fused."""
     if LOGITS:
-        found = tl.exp2((numbers - shift) * scale)
+        masses = tl.exp2((numbers - shift) * scale)
     else:
-        found = numbers
-    return found
+        masses = numbers
+    return masses
 
 
 @triton.jit
@@ -83,8 +83,8 @@ def finite_largest_logit(top):
 def clip_masses(p_mass, low, high, slope):
     """(clip(t e_p, b e_m, B e_m), e_p where that did not clip)."""
     value = p_mass * slope
-    kept = tl.minimum(tl.maximum(value, low), high)
-    return kept, tl.where(kept == value, p_mass, 0.0)
+    clipped_mass = tl.minimum(tl.maximum(value, low), high)
+    return clipped_mass, tl.where(clipped_mass == value, p_mass, 0.0)
 
 
 @triton.jit
@@ -137,14 +137,14 @@ def propose_slopes(low, f_low, g_low, high, f_high, g_high, z, turn, wide):
     nearly right if there are many. Every fourth turn the bracket is halved, on a logarithmic scale. Where both steps agree, the cubic is
     accepted: up to a distance of 3e-5 if the ends are close together, and else up to `wide`.
     """
-    known = f_low > -UNKNOWN
-    bounded = f_high < UNKNOWN
-    both = known & bounded
+    is_known = f_low > -UNKNOWN
+    is_bounded = f_high < UNKNOWN
+    both = is_known & is_bounded
     middle = tl.where(low > 0.0, tl.sqrt(low) * tl.sqrt(high), high * 0.015625)
     up = low - f_low / tl.where(g_low > 0.0, g_low, 1.0)
-    up_serves = known & (g_low > 0.0) & (up > low) & (up < high)
+    up_serves = is_known & (g_low > 0.0) & (up > low) & (up < high)
     down = high - f_high / tl.where(g_high > 0.0, g_high, 1.0)
-    down_serves = bounded & (g_high > 0.0) & (down > low) & (down <= high)
+    down_serves = is_bounded & (g_high > 0.0) & (down > low) & (down <= high)
     rise = tl.where(both, f_high - f_low, 1.0)
     part = tl.where(both, -f_low / rise, 0.5)
     rest = 1.0 - part
@@ -152,13 +152,13 @@ def propose_slopes(low, f_low, g_low, high, f_high, g_high, z, turn, wide):
         (1.0 + 2.0 * part) * rest * rest * low + part * rest * rest * rise / tl.where(g_low > 0.0, g_low, 1.0)
         + part * part * (3.0 - 2.0 * part) * high - part * part * rest * rise / tl.where(g_high > 0.0, g_high, 1.0)
     )  # fmt: skip
-    curved = both & (g_low > 0.0) & (g_high > 0.0) & (curve > low) & (curve < high)
-    centre = tl.where(curved, curve, tl.where(both, low + (high - low) * part, middle))
-    near_low = known & (-f_low <= _NEAR * z)
-    near_high = bounded & (f_high <= _NEAR * z)
+    is_curved = both & (g_low > 0.0) & (g_high > 0.0) & (curve > low) & (curve < high)
+    centre = tl.where(is_curved, curve, tl.where(both, low + (high - low) * part, middle))
+    near_low = is_known & (-f_low <= _NEAR * z)
+    near_high = is_bounded & (f_high <= _NEAR * z)
     close = tl.where(high - low <= _NARROW * high, _AGREEING, wide)
     agreeing = up_serves & down_serves & (tl.abs(up - down) <= close * down)
-    pinned = both & (high - low <= _NEAR * high)
+    is_pinned = both & (high - low <= _NEAR * high)
     meeting = up_serves & down_serves & (tl.abs(up - down) <= _NEAR * down)  # perhaps at a corner
     best = tl.where(both & (meeting == 0), centre, tl.where(down_serves, down, high))
     best = tl.where(near_high, tl.where(down_serves, down, high), best)
@@ -167,15 +167,15 @@ def propose_slopes(low, f_low, g_low, high, f_high, g_high, z, turn, wide):
     apart = tl.maximum(apart, 1e-6 * centre)
     ahead = tl.where(up_serves, up, low * 2.0)
     back = tl.where(down_serves, down, high * 0.5)
-    one = tl.where(both, tl.where(up_serves, up, middle), tl.where(bounded, back, ahead))
-    two = tl.where(both, tl.where(down_serves, down, middle), tl.where(bounded, back * 0.5, ahead * 2.0))
+    one = tl.where(both, tl.where(up_serves, up, middle), tl.where(is_bounded, back, ahead))
+    two = tl.where(both, tl.where(down_serves, down, middle), tl.where(is_bounded, back * 0.5, ahead * 2.0))
     three = tl.where(turn % 4 == 3, middle, tl.maximum(centre - apart, 0.5 * (low + centre)))
-    three = tl.where(both, three, tl.where(bounded, high * 0.125, ahead * 16.0))
+    three = tl.where(both, three, tl.where(is_bounded, high * 0.125, ahead * 16.0))
     four = tl.minimum(centre + apart, 0.5 * (high + centre))
-    four = tl.where(both, four, tl.where(bounded, high * 0.015625, LARGEST))
+    four = tl.where(both, four, tl.where(is_bounded, high * 0.015625, LARGEST))
     return (
         tl.minimum(one, LARGEST), tl.minimum(two, LARGEST), tl.minimum(three, LARGEST), tl.minimum(four, LARGEST),
-        tl.minimum(best, LARGEST), near_low | near_high | agreeing | pinned,
+        tl.minimum(best, LARGEST), near_low | near_high | agreeing | is_pinned,
     )  # fmt: skip
 
 
@@ -183,9 +183,9 @@ def propose_slopes(low, f_low, g_low, high, f_high, g_high, z, turn, wide):
 def slope_and_lift_of_solution(solving, slope, low, f_low, z, b, B):
     """(slope, lift): a client on too small a set has its outcomes at their ceilings, and a multiple of the floor for the others."""
     beyond = solving & (low >= LARGEST)
-    held = (f_low + (1.0 - b) * z) / (B - b)
-    left = z - held
-    lift = tl.where(beyond & (left > 0.0), (z - B * held) / (b * tl.where(left > 0.0, left, 1.0)), 0.0)
+    held_mass = (f_low + (1.0 - b) * z) / (B - b)
+    left = z - held_mass
+    lift = tl.where(beyond & (left > 0.0), (z - B * held_mass) / (b * tl.where(left > 0.0, left, 1.0)), 0.0)
     return tl.where(beyond, LARGEST, slope), lift
 
 
@@ -212,27 +212,27 @@ def integer_bounds_and_excess(
         low = tl.where(m_mass > 0.0, tl.maximum(tl.floor(m_mass * base), 1.0), 0.0)
         high = tl.minimum(low * ratio, _TOTAL)  # its integer part is U
         value = tl.where(p_mass > 0.0, p_mass * steep, low * lift)
-        wanted = tl.minimum(tl.maximum(low, value), high).to(tl.int64)
-        whole = low.to(tl.int64)
+        weight = tl.minimum(tl.maximum(low, value), high).to(tl.int64)
+        least = low.to(tl.int64)
         most = high.to(tl.int64)
     else:
-        whole = tl.where(inside, lower.to(tl.int64), 0)
+        least = tl.where(inside, lower.to(tl.int64), 0)
         most = tl.where(inside, upper.to(tl.int64), 0)
         value = tl.where(p_mass > 0.0, p_mass.to(tl.float64) * steep, lower * lift)
         if CEILING:  # otherwise no value is larger
             value = tl.minimum(value, upper)
-        wanted = tl.minimum(tl.maximum(value.to(tl.int64), whole), most)  # between integers, for every float
-    return whole, most, wanted - whole
+        weight = tl.minimum(tl.maximum(value.to(tl.int64), least), most)  # between integers, for every float
+    return least, most, weight - least
 
 
 @triton.jit
 def factor_to_total(slope, z, REFERENCE: tl.constexpr):
     """The factor that turns a mass into its share of 2^62; over a uniform reference z is 2^62/k."""
     if REFERENCE:
-        found = slope * (_TOTAL / z)
+        factor = slope * (_TOTAL / z)
     else:
-        found = slope.to(tl.float64) * z
-    return found
+        factor = slope.to(tl.float64) * z
+    return factor
 
 
 @triton.jit
@@ -245,8 +245,8 @@ def floor_divide(integer, divisor, reciprocal):
 @triton.jit
 def row_sums_and_whether_rest_is_inside(part, rest):
     """(the sum of each row, whether `rest` falls within it). Sums beyond 2^63, from a wrong slope, are recognised."""
-    whole = tl.sum(part, 1)
-    return whole, (tl.sum(part.to(tl.float32), 1) > _SURELY_PAST) | (rest < whole)
+    sums = tl.sum(part, 1)
+    return sums, (tl.sum(part.to(tl.float32), 1) > _SURELY_PAST) | (rest < sums)
 
 
 @triton.jit
@@ -283,10 +283,10 @@ def sum_in_any_order(numbers):
 def _load_numbers_keeping_nan(places, inside, LOGITS: tl.constexpr):
     """As `load_numbers`, but NaN stays among logits: `_combine_seen` finds it."""
     if LOGITS:
-        found = tl.load(places, mask=inside, other=float("-inf")).to(tl.float32)
+        numbers = tl.load(places, mask=inside, other=float("-inf")).to(tl.float32)
     else:
-        found = load_numbers(places, inside, LOGITS)
-    return found
+        numbers = load_numbers(places, inside, LOGITS)
+    return numbers
 
 
 @triton.jit
@@ -310,8 +310,8 @@ def combine_seen_of_lanes(seen, LOGITS: tl.constexpr):
 def _add_clipped_masses(f, g, p_mass, low, high, slope):
     """F up to Z and G at a slope, with one more outcome in each lane."""
     value = p_mass * slope
-    clipped = tl.minimum(tl.maximum(value, low), high)
-    return f + clipped, tl.where(clipped == value, g + p_mass, g)
+    clipped_mass = tl.minimum(tl.maximum(value, low), high)
+    return f + clipped_mass, tl.where(clipped_mass == value, g + p_mass, g)
 
 
 @triton.jit
@@ -336,8 +336,8 @@ def scan_row(
     z = tl.zeros((BLOCK,), tl.float32)
     p_seen = tl.full((BLOCK,), float("-inf") if LOGITS else 0.0, tl.float32)
     m_seen = p_seen
-    whole = start + tl.maximum(size - start + (STEP - BLOCK), 0) // (DEPTH * STEP) * (DEPTH * STEP)
-    for first in tl.range(start, whole, DEPTH * STEP, num_stages=_STAGES):
+    whole_steps_end = start + tl.maximum(size - start + (STEP - BLOCK), 0) // (DEPTH * STEP) * (DEPTH * STEP)
+    for first in tl.range(start, whole_steps_end, DEPTH * STEP, num_stages=_STAGES):
         for depth in tl.static_range(DEPTH):
             columns = first + depth * STEP + tl.arange(0, BLOCK)
             p_numbers = _load_numbers_keeping_nan(p + columns, True, LOGITS)
@@ -350,7 +350,7 @@ def scan_row(
                 p_numbers, m_numbers, p_shift, m_shift, p_scale, m_scale, widest, one, two, three, four,
                 f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z, p_seen, m_seen, REFERENCE, LOGITS,
             )  # fmt: skip
-    for first in range(whole, size, STEP):
+    for first in range(whole_steps_end, size, STEP):
         columns = first + tl.arange(0, BLOCK)
         inside = columns < size
         p_numbers = _load_numbers_keeping_nan(p + columns, inside, LOGITS)
@@ -401,15 +401,15 @@ def scan_row_for_reference_mass(
     z = tl.zeros((BLOCK,), tl.float32)
     p_seen = tl.full((BLOCK,), float("-inf") if LOGITS else 0.0, tl.float32)
     m_seen = p_seen
-    whole = start + tl.maximum(size - start + (STEP - BLOCK), 0) // (DEPTH * STEP) * (DEPTH * STEP)
-    for first in tl.range(start, whole, DEPTH * STEP, num_stages=_STAGES):
+    whole_steps_end = start + tl.maximum(size - start + (STEP - BLOCK), 0) // (DEPTH * STEP) * (DEPTH * STEP)
+    for first in tl.range(start, whole_steps_end, DEPTH * STEP, num_stages=_STAGES):
         for depth in tl.static_range(DEPTH):
             columns = first + depth * STEP + tl.arange(0, BLOCK)
             p_seen = _combine_seen(p_seen, _load_numbers_keeping_nan(p + columns, True, LOGITS), LOGITS)
             m_numbers = _load_numbers_keeping_nan(m + columns, True, LOGITS)
             m_seen = _combine_seen(m_seen, m_numbers, LOGITS)
             z += masses_of_numbers(m_numbers, m_shift, m_scale, LOGITS)
-    for first in range(whole, size, STEP):
+    for first in range(whole_steps_end, size, STEP):
         columns = first + tl.arange(0, BLOCK)
         p_seen = _combine_seen(p_seen, _load_numbers_keeping_nan(p + columns, columns < size, LOGITS), LOGITS)
         m_numbers = _load_numbers_keeping_nan(m + columns, columns < size, LOGITS)
@@ -421,8 +421,8 @@ def scan_row_for_reference_mass(
 @triton.jit
 def _clipped_mass_sums(p_mass, low, high, slope):
     """F (up to Z) and G of a sample, summed over the blocks of a thread."""
-    kept, open_mass = clip_masses(p_mass, low, high, slope)
-    return tl.sum(kept, 0), tl.sum(open_mass, 0)
+    clipped_mass, open_mass = clip_masses(p_mass, low, high, slope)
+    return tl.sum(clipped_mass, 0), tl.sum(open_mass, 0)
 
 
 @triton.jit

@@ -117,7 +117,7 @@ def test_chains_draw_from_the_law(preset: str) -> None:
         strong_network(1)[None],
         weights,
         SMALL.width,
-        chosen.clipped,
+        chosen.is_clipped,
         chosen.high,
         *INTERVAL,
         count,

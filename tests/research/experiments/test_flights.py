@@ -30,7 +30,7 @@ def test_no_two_real_clients_are_told_apart_by_more_than_e_to_the_epsilon(run: F
     for column in weights.T.tolist():
         assert max(column) * bound.denominator <= min(column) * bound.numerator
     assert run.guarantee.holds
-    assert run.guarantee.observed == max(Fraction(max(c), min(c)) for c in weights.T.tolist())
+    assert run.guarantee.observed_ratio == max(Fraction(max(c), min(c)) for c in weights.T.tolist())
 
 
 @pytest.mark.slow
@@ -47,33 +47,38 @@ def test_no_client_costs_more_than_the_worst_case(run: FlightRelease, measure: s
 @pytest.mark.parametrize("measure", PAPER_DIVERGENCES)
 def test_the_linear_mechanism_is_better_for_nobody(run: FlightRelease, measure: str) -> None:
     """Section 3.3: both are minimax-optimal, the projection is at least as good for each client."""
-    optimal, linear = run.mechanism_cost("optimal", measure).realised, run.mechanism_cost("linear", measure).realised
+    optimal, linear = (
+        run.mechanism_cost("optimal", measure).divergences,
+        run.mechanism_cost("linear", measure).divergences,
+    )
     assert (optimal <= linear + 1e-12).all()
     assert (optimal < linear - 1e-6).any()
     assert run.count_clients_closer_than_optimal("linear", measure) == 0
 
 
 def test_the_mollifier_is_better_for_some_and_the_count_says_so(run: FlightRelease) -> None:
-    rival, ours = run.mechanism_cost("mollifier", "kl").realised, run.mechanism_cost("optimal", "kl").realised
+    rival, ours = run.mechanism_cost("mollifier", "kl").divergences, run.mechanism_cost("optimal", "kl").divergences
     counted = sum(1 for a, b in zip(rival.tolist(), ours.tolist(), strict=True) if a < b - 1e-12)
     assert run.count_clients_closer_than_optimal("mollifier", "kl") == counted
     assert 0 < counted < len(ours)
 
 
 def test_each_aircraft_releases_one_public_destination(run: FlightRelease, books: Logbooks) -> None:
-    assert len(run.released) == len(books.clients)
-    assert set(run.released.tolist()) <= set(books.outcomes)
-    flown = [books.counts[i, books.outcomes.index(where)] > 0 for i, where in enumerate(run.released.tolist())]
-    assert run.own == sum(flown)
+    assert len(run.released_destinations) == len(books.clients)
+    assert set(run.released_destinations.tolist()) <= set(books.outcomes)
+    flown = [
+        books.counts[i, books.outcomes.index(where)] > 0 for i, where in enumerate(run.released_destinations.tolist())
+    ]
+    assert run.own_count == sum(flown)
     shown = books.clients.index(run.client.name)
-    assert run.client.released == run.released[shown]
+    assert run.client.released_destination == run.released_destinations[shown]
     assert run.client.records == books.counts[shown].sum()
 
 
 @pytest.mark.slow
 def test_two_runs_draw_afresh(books: Logbooks) -> None:
     """From the operating system's entropy: 4,043 equal draws would have a chance below 10^-1000."""
-    first, second = (release_flights(books, epsilon=2.0).released for _ in range(2))
+    first, second = (release_flights(books, epsilon=2.0).released_destinations for _ in range(2))
     assert (first != second).any()
 
 
@@ -83,7 +88,7 @@ def test_releases_follow_the_laws(books: Logbooks) -> None:
     family = dc.Simplex(books.outcomes)
     output = dc.OptimalSampler(family, epsilon=4.0).output(family.law(counts=books.counts))
     chances = np.where(books.counts > 0, output, 0.0).sum(axis=1)
-    assert abs(run.own - chances.sum()) <= 6 * np.sqrt((chances * (1 - chances)).sum())
+    assert abs(run.own_count - chances.sum()) <= 6 * np.sqrt((chances * (1 - chances)).sum())
 
 
 def test_a_chosen_aircraft_is_shown(books: Logbooks) -> None:
@@ -94,8 +99,8 @@ def test_a_chosen_aircraft_is_shown(books: Logbooks) -> None:
 
 def test_a_guarantee_that_fails_says_so() -> None:
     good = Guarantee(
-        lower=10, upper=27, total=100, possible=Fraction(27, 10), observed=Fraction(2), bound=exp_lower(1.0)
+        lower=10, upper=27, total=100, possible=Fraction(27, 10), observed_ratio=Fraction(2), bound=exp_lower(1.0)
     )
     assert good.holds
     assert not replace(good, possible=Fraction(28, 10)).holds
-    assert not replace(good, observed=Fraction(28, 10)).holds
+    assert not replace(good, observed_ratio=Fraction(28, 10)).holds

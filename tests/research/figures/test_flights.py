@@ -17,13 +17,13 @@ def test_the_flights_picture(aircraft: str | None, kinds: int, tmp_path: Path) -
     run = release_flights(logbooks(), epsilon=1.0, aircraft=aircraft)
     drawn = flight_release_figure(run)
     names = [label.get_text() for label in drawn.axes[0].get_yticklabels()]
-    held = [run.destinations[place] for place in (-run.client.held).argsort(kind="stable")]
-    few = min(kinds, int((run.client.held > 0).sum()))
+    held = [run.destinations[place] for place in (-run.client.law).argsort(kind="stable")]
+    few = min(kinds, int((run.client.law > 0).sum()))
     assert names[:few] == held[:few]
-    assert run.client.released in names
+    assert run.client.released_destination in names
     assert names[-1].endswith("others,\non average")
     for profile, line in zip(("mollifier", "linear", "optimal"), drawn.axes[1].get_lines(), strict=True):
-        assert np.asarray(line.get_ydata()).max() == run.mechanism_cost(profile, "kl").realised.max()
+        assert np.asarray(line.get_ydata()).max() == run.mechanism_cost(profile, "kl").divergences.max()
     save(drawn, tmp_path / "picture.png")
     assert_picture(tmp_path / "picture.png", least_width=1200)
 

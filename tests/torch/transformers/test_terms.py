@@ -55,7 +55,7 @@ def test_the_profile_covers_the_integers_of_every_reference(
 def test_the_profile_covers_what_a_gpu_may_share(epsilon: float, upper: float | None) -> None:
     box = DeviceBox.from_size_and_terms(128_256, make_terms(epsilon=epsilon, upper=upper))
     told = box_profile_of_one_token(epsilon, upper, 128_256)
-    for shared in (box.surely_shared, (box.surely_shared + box.unshared) // 2, box.unshared):
+    for shared in (box.surely_shared, (box.surely_shared + box.first_unshared) // 2, box.first_unshared):
         part, ratio = Fraction(min(shared, TOTAL - 1), TOTAL), Fraction(math.exp(epsilon))
         mass = min(1 - part, ratio * part - 1) / (ratio - 1) * ratio  # m B
         assert float(mass) <= told.upper_mass

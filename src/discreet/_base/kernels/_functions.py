@@ -115,12 +115,12 @@ def intrinsic(function: Callable[..., Any]) -> Any:
 
 def _defer_until_numba_loads(function: Callable[..., Any], make: Callable[[], Any]) -> Any:
     with _lock:
-        deferred = DeferredFunction(function, make)
+        deferred_function = DeferredFunction(function, make)
         if _is_loaded:
-            deferred.hand_over_to_numba()
-            return deferred.made
-        _waiting.append(deferred)
-        return deferred
+            deferred_function.hand_over_to_numba()
+            return deferred_function.made
+        _waiting.append(deferred_function)
+        return deferred_function
 
 
 def load_numba() -> None:
@@ -130,11 +130,11 @@ def load_numba() -> None:
         if _is_loaded:
             return
         numba = import_module("numba")
-        for deferred in _waiting:
-            deferred.hand_over_to_numba()
+        for deferred_function in _waiting:
+            deferred_function.hand_over_to_numba()
         # another thread may be importing a module that has such a function, and give it a name after this
         import_module("numba.extending").typeof_impl.register(DeferredFunction)(
-            lambda deferred, _: numba.typeof(deferred.made)
+            lambda deferred_function, _: numba.typeof(deferred_function.made)
         )
         for module in [module for module in list(sys.modules.values()) if isinstance(module, ModuleType)]:
             for name, value in list(vars(module).items()):

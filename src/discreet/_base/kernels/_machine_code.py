@@ -233,9 +233,9 @@ def serialise_machine_code(compiled: Any, identity: str) -> bytes:
     machine = compiled.codegen._tm
     passes.run(module, binding.create_pass_builder(machine, binding.create_pipeline_tuning_options()))
     externals = {symbol.name for symbol in (*module.functions, *module.global_variables) if symbol.is_declaration}
-    unknown = {symbol for symbol in externals if not symbol.startswith("llvm.")} - _NEEDED
-    if unknown:
-        raise UnstorableError(f"it needs {sorted(unknown)}")
+    unknown_symbols = {symbol for symbol in externals if not symbol.startswith("llvm.")} - _NEEDED
+    if unknown_symbols:
+        raise UnstorableError(f"it needs {sorted(unknown_symbols)}")
     intrinsics = {symbol.split(".")[1] for symbol in externals if symbol.startswith("llvm.")}
     header["needs"] = sorted(externals & _NEEDED | intrinsics & _CALLED_FOR_INTRINSICS)
     content: bytes = json.dumps(header).encode() + b"\n" + machine.emit_object(module)
@@ -284,10 +284,10 @@ class MachineCode:
 
     def __call__(self, arguments: tuple[Any, ...]) -> Any:
         words = [word for argument in arguments for word in _iterate_argument_words(argument)]
-        packed = struct.pack("=" + "".join(form for form, _ in words), *(value for _, value in words))
+        argument_bytes = struct.pack("=" + "".join(form for form, _ in words), *(value for _, value in words))
         result = ctypes.create_string_buffer(max(8, self._result_bytes))
         error = ctypes.c_void_p()
-        if self._entry(packed, ctypes.addressof(result), ctypes.addressof(error)):
+        if self._entry(argument_bytes, ctypes.addressof(result), ctypes.addressof(error)):
             raise _error_left_by_code(error.value)
         fields = struct.unpack_from("=" + "".join(_result_word_formats(self._returns)), result.raw)
         return self._decode_result(self._returns, iter(fields), arguments)

@@ -78,9 +78,9 @@ _WIDE = 0.1  # margin of a share from which a group says little
 class _CountedTable:
     """A table of samples or reports that was counted, with its agreement."""
 
-    agreed: Agreement
+    agreement: Agreement
     sampler: Sampler[AnyFamily] | ReportSampler
-    tallied: SampleTally | ReportTally
+    tally: SampleTally | ReportTally
     column: str
 
     @classmethod
@@ -103,21 +103,21 @@ class _CountedTable:
 
     def estimate_population(self, confidence: float, bins: int | None) -> AnyPopulation:
         """The estimate from all of it."""
-        if isinstance(self.tallied, ReportTally):
-            return reported_population(self.tallied.counts.sampler, counts=self.tallied.counts, confidence=confidence)
+        if isinstance(self.tally, ReportTally):
+            return reported_population(self.tally.counts.sampler, counts=self.tally.counts, confidence=confidence)
         assert not isinstance(self.sampler, ReportSampler)
-        return population(self.sampler, counts=self.tallied.counts, bins=bins, confidence=confidence)
+        return population(self.sampler, counts=self.tally.counts, bins=bins, confidence=confidence)
 
     def notes_on_estimate(self, estimate: AnyPopulation) -> list[str]:
         """What a reader of an estimate from it should know."""
-        return notes_on_estimate(estimate, self.agreed, named=self.tallied.named, distinct=self.tallied.distinct)
+        return notes_on_estimate(estimate, self.agreement, named=self.tally.named, distinct=self.tally.distinct)
 
     @property
     def mechanism_and_agreement_text(self) -> str:
         """The mechanism and the agreement."""
-        kind = mechanism_text(self.agreed.mechanism, any_client=serves_everybody(self.sampler.family))
-        promise = privacy_promise_text(self.agreed.promise, self.agreed.epsilon)
-        return f"{kind} on {safe_text(self.agreed.family.description, most=300)}, {promise} (agreement {self.agreed.id[:12]})"
+        kind = mechanism_text(self.agreement.mechanism, any_client=serves_everybody(self.sampler.family))
+        promise = privacy_promise_text(self.agreement.promise, self.agreement.epsilon)
+        return f"{kind} on {safe_text(self.agreement.family.description, most=300)}, {promise} (agreement {self.agreement.id[:12]})"
 
 
 def print_estimate_by_group(
@@ -149,7 +149,7 @@ def print_estimate_by_group(
     groups = ClientGroups.read(by, null_groups or "error", clients, client)
     table = _CountedTable.count_table(records, agreement, options)
     counts, reports, missing = tally_releases_by_group(
-        records, table.tallied, groups, column=table.column, keep=bool(options.statistic)
+        records, table.tally, groups, column=table.column, keep=bool(options.statistic)
     )
     estimates = estimate_groups(table.sampler, counts=counts, bins=options.bins, confidence=options.confidence)
     if reports:
@@ -158,7 +158,7 @@ def print_estimate_by_group(
     doubts = [*table.notes_on_estimate(estimates.whole), *_notes_on_groups(estimates, missing, groups)]
     record = (
         json_record_of_group_estimates(
-            estimates, table.agreed, doubts, by=by, statistics=statistics, listed=groups.listed
+            estimates, table.agreement, doubts, by=by, statistics=statistics, listed=groups.listed
         )
         if options.json
         else {}
@@ -167,7 +167,7 @@ def print_estimate_by_group(
         [] if options.json else _group_text_blocks(estimates, table, by, statistics, doubts, groups.listed, options.top)
     )
     title = _picture_title_with_purpose(
-        table, f"{estimates.clients:,} private {table.agreed.release_kind}s by {shorten_name(by, 30)}"
+        table, f"{estimates.clients:,} private {table.agreement.release_kind}s by {shorten_name(by, 30)}"
     )
     options.save_picture(lambda plots: plots.groups(estimates, most=options.top or TOP_OF_GROUPS, title=title))
     options.print_estimate(record, blocks)
@@ -191,8 +191,8 @@ def _default_client_column(records: Source, clients: Source) -> str:
 
 
 def _picture_title_with_purpose(table: _CountedTable, what: str) -> str:
-    title = f"{what} {privacy_label(table.agreed.promise, table.agreed.epsilon)}"
-    return f"{shorten_name(table.agreed.purpose, 60)}: {title}" if table.agreed.purpose else title
+    title = f"{what} {privacy_label(table.agreement.promise, table.agreement.epsilon)}"
+    return f"{shorten_name(table.agreement.purpose, 60)}: {title}" if table.agreement.purpose else title
 
 
 def _notes_on_groups(estimates: GroupedPopulation, missing: int, groups: ClientGroups) -> list[str]:
@@ -229,7 +229,7 @@ def _group_text_blocks(
         -all_clients.law.estimate, first.domain.edges is not None, top, TOP_OF_GROUPS
     )
     blocks: list[Any] = [
-        f"[bold]{pluralise(estimates.clients, table.agreed.release_kind)}[/bold] in {pluralise(len(estimates.groups), 'group')} by "
+        f"[bold]{pluralise(estimates.clients, table.agreement.release_kind)}[/bold] in {pluralise(len(estimates.groups), 'group')} by "
         f"{safe_text(by)}, {table.mechanism_and_agreement_text}.",
         *notes_as_text_blocks(doubts),
         _group_shares_table(estimates, outcomes, listed_counts),
@@ -284,20 +284,20 @@ def _group_shares_table(
 
 
 def _group_statistics_table(estimates: GroupedPopulation, statistics: Mapping[str, Mapping[Any, Estimate]]) -> Table:
-    blurred = any(estimate.blur for by_group in statistics.values() for estimate in by_group.values())
+    has_blur = any(estimate.blur for by_group in statistics.values() for estimate in by_group.values())
     interval = f"{confidence_text(estimates.confidence)} interval, all groups at once"
-    table = empty_table("group", "statistic", "estimate", interval, *(["of it: cells"] if blurred else []), texts=2)
+    table = empty_table("group", "statistic", "estimate", interval, *(["of it: cells"] if has_blur else []), texts=2)
     for name in list(estimates.groups)[:_MOST_LISTED]:
         for statistic, by_group in statistics.items():
-            cells = _statistic_cell_texts(by_group[name], blurred=blurred)
+            cells = _statistic_cell_texts(by_group[name], has_blur=has_blur)
             table.add_row(safe_text(name, most=60), safe_text(statistic), *cells)
     return table
 
 
-def _statistic_cell_texts(estimate: Estimate, *, blurred: bool) -> list[str]:
-    """The estimate, its interval and, where a table is `blurred` by cells of an interval, their part in it."""
+def _statistic_cell_texts(estimate: Estimate, *, has_blur: bool) -> list[str]:
+    """The estimate, its interval and, where cells of an interval blur some statistic of a table (`has_blur`), their part in it."""
     cells = [format_number(estimate.estimate), interval_text(estimate.low, estimate.high)]
-    return [*cells, f"+-{format_number(estimate.blur)}"] if blurred else cells
+    return [*cells, f"+-{format_number(estimate.blur)}"] if has_blur else cells
 
 
 def print_change_between_files(options: EstimateOptions, compare: str) -> None:
@@ -330,7 +330,7 @@ def print_change_between_files(options: EstimateOptions, compare: str) -> None:
         bins = min(len(before.counts), len(after.counts))
         before, after = (table.estimate_population(options.confidence, bins) for table in tables)
     difference = change(before, after)
-    reports = [table.tallied.reports for table in tables if isinstance(table.tallied, ReportTally)]
+    reports = [table.tally.reports for table in tables if isinstance(table.tally, ReportTally)]
     both_reports = (
         (reports[0], reports[1]) if len(reports) == 2 and reports[0] is not None and reports[1] is not None else None
     )
@@ -338,7 +338,7 @@ def print_change_between_files(options: EstimateOptions, compare: str) -> None:
     shared_clients = count_shared_and_unshared_clients(earlier, later, options.sample)
     doubts = [*_notes_of_both_files(difference, tables), *_shared_clients_notes(shared_clients)]
     record = (
-        json_record_of_change(difference, (tables[0].agreed, tables[1].agreed), doubts, statistics=statistics)
+        json_record_of_change(difference, (tables[0].agreement, tables[1].agreement), doubts, statistics=statistics)
         if options.json
         else {}
     )
@@ -353,7 +353,7 @@ def print_change_between_files(options: EstimateOptions, compare: str) -> None:
         if options.json
         else _change_text_blocks(difference, tables, statistics, doubts, (compare, options.source), options.top)
     )
-    purpose, clients = tables[1].agreed.purpose, f"{before.clients:,} to {after.clients:,} clients"
+    purpose, clients = tables[1].agreement.purpose, f"{before.clients:,} to {after.clients:,} clients"
     title = f"{shorten_name(purpose, 60)}: change from {clients}" if purpose else None
     options.save_picture(lambda plots: plots.change(difference, most=options.top or TOP_CHANGES, title=title))
     options.print_estimate(record, blocks)
@@ -418,7 +418,7 @@ def _stages_text_blocks(
         -estimate.law.estimate, estimate.domain.edges is not None, top, TOP_CHANGES
     )
     heads = [
-        f"[bold]Stage {number}[/bold]: {safe_text(file)}, {pluralise(stage.clients, stage_table.agreed.release_kind)}, "
+        f"[bold]Stage {number}[/bold]: {safe_text(file)}, {pluralise(stage.clients, stage_table.agreement.release_kind)}, "
         f"{stage_table.mechanism_and_agreement_text}."
         for number, (file, stage, stage_table) in enumerate(zip(files, estimate.stages, tables, strict=True), start=1)
     ]
@@ -484,7 +484,7 @@ def _change_text_blocks(
     by_value = difference.after.domain.edges is not None
     outcomes = outcome_numbers_shown_in_table(-np.abs(difference.law.estimate), by_value, top, TOP_CHANGES)
     heads = [
-        f"[bold]{side}[/bold]: {safe_text(file)}, {pluralise(estimate.clients, side_table.agreed.release_kind)}, "
+        f"[bold]{side}[/bold]: {safe_text(file)}, {pluralise(estimate.clients, side_table.agreement.release_kind)}, "
         f"{side_table.mechanism_and_agreement_text}."
         for side, file, estimate, side_table in zip(
             ("Before", "After"), files, (difference.before, difference.after), tables, strict=True
@@ -498,11 +498,11 @@ def _change_text_blocks(
     if size > len(outcomes):
         blocks.append(f"{pluralise(size - len(outcomes), 'more outcome')}: --top, --json.")
     if statistics:
-        blurred = any(statistic.blur for statistic in statistics)
+        has_blur = any(statistic.blur for statistic in statistics)
         interval = f"{confidence_text(difference.confidence)} interval"
-        table = empty_table("change of", "estimate", interval, *(["of it: cells"] if blurred else []))
+        table = empty_table("change of", "estimate", interval, *(["of it: cells"] if has_blur else []))
         for statistic in statistics:
-            table.add_row(safe_text(statistic.name), *_statistic_cell_texts(statistic, blurred=blurred))
+            table.add_row(safe_text(statistic.name), *_statistic_cell_texts(statistic, has_blur=has_blur))
         blocks.append(table)
     selection = "that you pick after looking" if by_value else "with the largest changes, which are listed first"
     return [

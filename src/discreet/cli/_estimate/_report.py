@@ -77,16 +77,16 @@ def text_blocks_of_estimate(
     """The report as blocks of text."""
     sort_keys = -(estimate.law.estimate if true_law is None else true_law)
     outcomes = outcome_numbers_shown_in_table(sort_keys, estimate.finest is not None, top, TOP)
-    ranked = true_law is None and _is_ranked_by_estimate(estimate, outcomes)
+    is_ranked = true_law is None and _is_ranked_by_estimate(estimate, outcomes)
     blocks: list[Any] = [
         _headline_of_estimate(estimate, agreement),
         *notes_as_text_blocks(doubts),
-        _estimated_shares_table(estimate, true_law, lies, outcomes, ranked=ranked),
+        _estimated_shares_table(estimate, true_law, lies, outcomes, is_ranked=is_ranked),
     ]
     if len(estimate.counts) > len(outcomes):
         noun = "outcomes" if estimate.finest is None else "bins"
         blocks.append(f"{len(estimate.counts) - len(outcomes):,} more {noun}: --top, --json.")
-    if ranked:
+    if is_ranked:
         blocks.append(_ranking_note(estimate, outcomes))
     if statistics:
         blocks.append(_statistics_table(statistics, estimate))
@@ -141,14 +141,14 @@ def _ranking_note(estimate: AnyPopulation, outcomes: list[int]) -> str:
 
 
 def _estimated_shares_table(
-    estimate: AnyPopulation, true_law: Any, lies: AnyLiars | None, outcomes: list[int], *, ranked: bool
+    estimate: AnyPopulation, true_law: Any, lies: AnyLiars | None, outcomes: list[int], *, is_ranked: bool
 ) -> Table:
-    """The listed outcomes; of those that are `ranked` by their estimates, only intervals that hold after ranking."""
+    """The listed outcomes; if they are ranked by their estimates (`is_ranked`), only intervals that hold after ranking."""
     law, scope = estimate.law, f"all {len(estimate.counts):,} at once"
     columns = ["share, %" if estimate.exact else "samples, %"]
     columns += (
         [f"{confidence_text(estimate.confidence)} interval, {scope}"]
-        if ranked
+        if is_ranked
         else [f"{confidence_text(estimate.confidence)} interval", scope]
     )
     if lies is not None:
@@ -162,10 +162,10 @@ def _estimated_shares_table(
     table = empty_table("outcome" if estimate.finest is None else "bin", *columns)
     for outcome in outcomes:
         cells = [percent_text(law.estimate[outcome])]
-        cells += [] if ranked else [percent_interval_text(law.low[outcome], law.high[outcome])]
+        cells += [] if is_ranked else [percent_interval_text(law.low[outcome], law.high[outcome])]
         cells.append(percent_interval_text(law.all_low[outcome], law.all_high[outcome]))
         if lies is not None:
-            ends = (lies.law.all_low, lies.law.all_high) if ranked else (lies.law.low, lies.law.high)
+            ends = (lies.law.all_low, lies.law.all_high) if is_ranked else (lies.law.low, lies.law.high)
             cells.append(percent_interval_text(ends[0][outcome], ends[1][outcome]))
         if estimate.exact:
             cells.append(percent_text(estimate.nearest[outcome]))
@@ -388,10 +388,10 @@ def print_survey_shares_within_groups(options: EstimateOptions, records: Source,
     blocks: list[Any] = [_headline_of_survey(answers.clients, agreement), *notes_as_text_blocks(notes)]
     for question in questions:
         names = outcome_names_without_group_column(answers, question, by)
-        listed = options.top or _TOP_IN_GROUPS
+        most_listed = options.top or _TOP_IN_GROUPS
         table = empty_table(safe_text(by, most=40), "outcome", "share within, %", "all at once", texts=2)
         for group, law in shares_within(answers, question, by).items():
-            order = np.argsort(-np.nan_to_num(law.estimate), kind="stable")[:listed]
+            order = np.argsort(-np.nan_to_num(law.estimate), kind="stable")[:most_listed]
             for row, outcome in enumerate(order.tolist()):
                 table.add_row(
                     safe_text(group, most=60) if not row else "",
@@ -403,7 +403,7 @@ def print_survey_shares_within_groups(options: EstimateOptions, records: Source,
         blocks += [
             f"[bold]{safe_text(answers[question].question.title, most=100)}[/bold], within {safe_text(by, most=40)}",
             table,
-            *_left_out_lines(len(names), listed),
+            *_left_out_lines(len(names), most_listed),
         ]
     blocks.append(
         f"Shares within a private group are ratios. Their intervals follow from those of all {answers.numbers:,} numbers of the "
@@ -468,10 +468,10 @@ def _answers_by_group_text_blocks(answers: dict[Any, SurveyAnswer], top: int | N
     first = next(iter(answers.values()))
     scale = 100.0 if first.has_shares else 1.0
     mean_share = np.mean([np.nan_to_num(answer.consistent) for answer in answers.values()], axis=0)
-    ranked = first.has_shares and first.question.kind == "shares"
+    is_ranked = first.has_shares and first.question.kind == "shares"
     limit = top or _TOP_IN_GROUPS
     outcomes = (
-        np.argsort(-mean_share, kind="stable")[:limit] if ranked else np.arange(len(first.names))[: max(limit, 32)]
+        np.argsort(-mean_share, kind="stable")[:limit] if is_ranked else np.arange(len(first.names))[: max(limit, 32)]
     )
     table = empty_table(
         safe_text(by, most=40),
@@ -525,9 +525,11 @@ def _survey_answer_text_blocks(answers: SurveyAnswers, index: int, answer: Surve
     if not answer.is_known:
         return []
     scale = 100.0 if answer.has_shares else 1.0
-    ranked = answer.has_shares and answer.question.kind == "shares"
+    is_ranked = answer.has_shares and answer.question.kind == "shares"
     outcomes = (
-        np.argsort(-answer.consistent, kind="stable")[:top] if ranked else np.arange(len(answer.names))[: max(top, 64)]
+        np.argsort(-answer.consistent, kind="stable")[:top]
+        if is_ranked
+        else np.arange(len(answer.names))[: max(top, 64)]
     )
     joint_only = len(answer.names) > len(outcomes) or (
         answer.has_shares and float(answer.law.low[outcomes].sum()) > 1.0
@@ -550,7 +552,8 @@ def _survey_answer_text_blocks(answers: SurveyAnswers, index: int, answer: Surve
         )
     if len(answer.names) > len(outcomes):
         blocks.append(
-            f"{len(answer.names) - len(outcomes):,} more: --top, --json. The {'largest estimates' if ranked else f'first {len(outcomes)}'} "
+            f"{len(answer.names) - len(outcomes):,} more: --top, --json. "
+            f"The {'largest estimates' if is_ranked else f'first {len(outcomes)}'} "
             "are listed, so the table shows the intervals that hold for all at once."
         )
     return blocks

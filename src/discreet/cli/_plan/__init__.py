@@ -190,11 +190,11 @@ def plan_collection(
     if survey is not None:
         if agreement is not None:
             raise DiscreetError("--survey plans an agreement, and --agreement is one; give one of them")
-        unused = unused_by_surveys | {
+        unused_options = unused_by_surveys | {
             "domain": domain, "domain_size": domain_size, "bounds": bounds, "cells": cells, "samples": samples, "plot": plot,
         }  # fmt: skip
         budgets = sorted(set(epsilon or USUAL_EPSILONS))
-        samplers = [survey_sampler_from_options(survey, budget, goal, **unused) for budget in budgets]
+        samplers = [survey_sampler_from_options(survey, budget, goal, **unused_options) for budget in budgets]
         print_survey_plan(samplers, clients, json=json)
         return
     read_examples = partial(_read_example_distributions, example, client, value, other, nulls, seed)

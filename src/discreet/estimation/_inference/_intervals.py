@@ -370,8 +370,8 @@ def _released_lower_ends_for_inversion(
             tail + _probability_of_count_at_most(opposite, samples, q),
             tail + _probability_of_count_at_least(counts, samples, other_q),
         )
-        rejected = np.where(is_certain, both_tails, 2.0 * tail) <= level
-        low, high = np.where(rejected, q, low), np.where(rejected, high, q)
+        is_rejected = np.where(is_certain, both_tails, 2.0 * tail) <= level
+        low, high = np.where(is_rejected, q, low), np.where(is_rejected, high, q)
     return np.asarray(np.where(counts == 0.0, 0.0, low * (1.0 - _OUTWARDS)))
 
 

@@ -255,7 +255,7 @@ def _shift_and_clip_to_distribution(v: Floats, low: Floats, high: Floats) -> tup
         first, last = (middle, last) if np.clip(v - breaks[middle], low, high).sum() >= 1.0 else (first, middle)
     middle_of_segment = v - 0.5 * (breaks[first] + breaks[last])
     free = (middle_of_segment > low) & (middle_of_segment < high)
-    clipped = np.clip(middle_of_segment, low, high)[~free].sum()
+    clipped_mass = np.clip(middle_of_segment, low, high)[~free].sum()
     ends = breaks[first], breaks[last]
-    shift = float((v[free].sum() + clipped - 1.0) / free.sum() if free.any() else ends[int(clipped > 1.0)])
+    shift = float((v[free].sum() + clipped_mass - 1.0) / free.sum() if free.any() else ends[int(clipped_mass > 1.0)])
     return shift, np.asarray(np.clip(v - shift, low, high))

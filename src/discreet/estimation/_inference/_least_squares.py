@@ -191,11 +191,11 @@ class ShareTables:
                     mean - scale * -largest_report_sum_by_column(blocks, -coefficients),
                 )
                 reach = np.maximum(reach, widest * correction)
-            binned = _bin_values_linearly_on_grid(np.concatenate(values), np.concatenate(counts), reach)
+            binned_counts = _bin_values_linearly_on_grid(np.concatenate(values), np.concatenate(counts), reach)
             for column, share in enumerate(estimate.ravel()[batch]):
                 grid = np.linspace(-reach[column], reach[column], _GRID + 1)
                 for kind, (count, sign) in enumerate(((1, -1.0), (1, 1.0), (among, -1.0), (among, 1.0))):
-                    margin = average_upper_bound(sign * grid, binned[column], confidence, among=count)
+                    margin = average_upper_bound(sign * grid, binned_counts[column], confidence, among=count)
                     ends[kind].append(float(share) + sign * margin)
         return estimate, *(np.clip(np.array(end), 0.0, 1.0) for end in ends)
 
@@ -315,8 +315,10 @@ class ReportSums:
         if step <= 0.0:
             return least
         positions = (values - least) / step
-        rounded = np.ceil(positions) if end else np.floor(positions)
-        counts = np.bincount(np.clip(rounded, 0, _GRID).astype(np.int64), weights=report_counts, minlength=_GRID + 1)
+        rounded_positions = np.ceil(positions) if end else np.floor(positions)
+        counts = np.bincount(
+            np.clip(rounded_positions, 0, _GRID).astype(np.int64), weights=report_counts, minlength=_GRID + 1
+        )
         grid, sign = np.linspace(least, most, _GRID + 1), 1.0 if end else -1.0
         return sign * average_upper_bound(sign * grid, counts.astype(np.int64), confidence, among=among)
 
@@ -476,8 +478,8 @@ class TreeLevels:
             distances = below[order] if end else -below[order]
             near = np.flatnonzero(distances < _NEAR * deviation * errors[order])  # not rejected, without a look
             stop = int(near[0]) if near.size else len(order)
-            undecided = np.flatnonzero(distances[:stop] <= farthest * largest[order[:stop]])
-            start = int(undecided[0]) if undecided.size else stop
+            undecided_edges = np.flatnonzero(distances[:stop] <= farthest * largest[order[:stop]])
+            start = int(undecided_edges[0]) if undecided_edges.size else stop
             rejected_edges = order[
                 : start + self._count_leading_rejected_edges(order[start:stop], level, confidence, among, end)
             ]

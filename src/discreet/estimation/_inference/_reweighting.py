@@ -227,12 +227,12 @@ def reweight_examples(
     shares = counts / number
     mixture, optimism = _fit_example_mixture_and_optimism(output_laws, shares, number, laws.shape[1], pull)
     law = np.asarray(mixture.weights @ laws)
-    unexplained = (
+    unexplained_shares = (
         (shares - mixture.law * _sample_fraction_of_each_sampler(rounds, number)).reshape(len(rounds), -1).sum(axis=0)
     )
     return Reweighted(
         law,
-        nearest_law(law + unexplained),
+        nearest_law(law + unexplained_shares),
         mixture.weights,
         mixture.pull * number,
         mixture.gap,
@@ -264,9 +264,11 @@ def reweight_examples_to_reports(
     shares = counts / number
     mixture, optimism = _fit_example_mixture_and_optimism(output_laws, shares, number, laws.shape[1])
     law, chances = np.asarray(mixture.weights @ laws), sampler.chances
-    expected = chances.outside + chances.gap * law
-    excess = supports / number - expected
-    spread = np.maximum(expected * (1.0 - expected), 1e-300)  # nothing, of an outcome that every report holds
+    expected_shares = chances.outside + chances.gap * law
+    excess = supports / number - expected_shares
+    spread = np.maximum(
+        expected_shares * (1.0 - expected_shares), 1e-300
+    )  # nothing, of an outcome that every report holds
     squares = float(np.sum(np.square(excess) / spread)) * number
     freedom = max(len(law) - 1.0, 1.0)
     strain = (squares - max(freedom - optimism, 0.0)) / math.sqrt(2.0 * freedom)

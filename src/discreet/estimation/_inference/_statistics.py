@@ -186,10 +186,10 @@ def quantile_interval_fields(
 
 @dataclass(frozen=True, eq=False)
 class BlockSums:
-    """V of centred values. `everywhere`: the mean of V^2 over blocks; `given`: over those with each outcome, at most; `most`: max V."""
+    """V of centred values. `everywhere`: the mean of V^2 over blocks; `by_outcome`: over those with each outcome, at most; `most`: max V."""
 
     everywhere: float
-    given: Floats
+    by_outcome: Floats
     most: float
 
 
@@ -309,27 +309,27 @@ class SupportStatistics:
         if float(phi.min()) == float(phi.max()):
             return float(phi.max())
         mean = float(phi.mean())
-        centred = phi - mean
+        centred_values = phi - mean
         if len(np.unique(phi)) == 2:
-            return mean + self._centred_mean_upper_bound(centred, miss, math.inf)
-        psi = centred_report_sums(self.sampler.blocks, centred).given
+            return mean + self._centred_mean_upper_bound(centred_values, miss, math.inf)
+        psi = centred_report_sums(self.sampler.blocks, centred_values).by_outcome
         psi_mean = float(psi.mean())
         psi_bound = psi_mean + self._centred_mean_upper_bound(psi - psi_mean, _FOR_VARIANCE * miss, math.inf)
-        return mean + self._centred_mean_upper_bound(centred, (1.0 - _FOR_VARIANCE) * miss, psi_bound)
+        return mean + self._centred_mean_upper_bound(centred_values, (1.0 - _FOR_VARIANCE) * miss, psi_bound)
 
     def _centred_mean_upper_bound(self, phi: Floats, miss: float, psi_bound: float) -> float:
         """The same for values with sum 0. `psi_bound`: a bound on P(psi), from elsewhere."""
-        least, most, observed = float(phi.min()), float(phi.max()), self._mean_report_sum(phi)
+        least, most, observed_mean = float(phi.min()), float(phi.max()), self._mean_report_sum(phi)
         if least == most:
             return most
         test = _AverageTest.of_values(self.sampler, phi, self.clients, psi_bound)
 
         def tail_minus_miss(mu: float) -> float:
-            return float(test.probability_of_mean_at_most(np.array([mu]), observed)[0]) - miss
+            return float(test.probability_of_mean_at_most(np.array([mu]), observed_mean)[0]) - miss
 
         if tail_minus_miss(most) >= 0.0:
             return most
-        low = min(max(observed / self.sampler.chances.gap, least), most)
+        low = min(max(observed_mean / self.sampler.chances.gap, least), most)
         if tail_minus_miss(low) < 0.0:  # the estimate lies below all values
             return low
         narrow = 1e-12 * (most - least)
@@ -348,11 +348,11 @@ class SupportStatistics:
         prefix_sums = np.cumsum(self.supports[order])[grid] / self.clients
         # outcomes of a report; fewer than its points where some are padding
         width = float(self.supports.sum()) / self.clients
-        observed = prefix_sums - (grid + 1) / size * width  # the mean of V for the centred set
+        observed_means = prefix_sums - (grid + 1) / size * width  # the mean of V for the centred set
         tests = prefix_share_tests(self.sampler, grid + 1, self.clients, level)
         mu = level - (grid + 1) / size
         too_small, too_large = (
-            tail_of(mu, observed) < miss
+            tail_of(mu, observed_means) < miss
             for tail_of in (tests.probability_of_mean_at_most, tests.probability_of_mean_at_least)
         )
         first = self._first_index_not_rejected(order, grid[~too_small], level, miss, below=True)
@@ -402,25 +402,31 @@ class _AverageTest:
         """The tests of centred values; `bound`: on P(psi), from elsewhere."""
         sums, chances = centred_report_sums(sampler.blocks, phi), sampler.chances
         own_weight = chances.gap / (1.0 - float(sampler.blocks.chance_of_holding_second_point))  # 1 - beta
-        hull_x, hull_y = concave_hull(phi, sums.given)
+        hull_x, hull_y = concave_hull(phi, sums.by_outcome)
 
         def second_moment(mu: Floats) -> Floats:
             return (1.0 - own_weight) * sums.everywhere + own_weight * np.minimum(np.interp(mu, hull_x, hull_y), bound)
 
         return cls(clients, chances.gap, sums.most, -centred_report_sums(sampler.blocks, -phi).most, second_moment)
 
-    def probability_of_mean_at_most(self, mu: Floats, observed: float | Floats) -> Floats:
+    def probability_of_mean_at_most(self, mu: Floats, observed_mean: float | Floats) -> Floats:
         """The probability of so small a mean of V, or a smaller one."""
-        expected = self.gap * mu
+        expected_mean = self.gap * mu
         return mean_tail_probability(
-            expected - observed, self.second_moment(mu) - expected**2, expected - self.least, self.clients
+            expected_mean - observed_mean,
+            self.second_moment(mu) - expected_mean**2,
+            expected_mean - self.least,
+            self.clients,
         )
 
-    def probability_of_mean_at_least(self, mu: Floats, observed: float | Floats) -> Floats:
+    def probability_of_mean_at_least(self, mu: Floats, observed_mean: float | Floats) -> Floats:
         """The probability of so large a mean of V, or a larger one."""
-        expected = self.gap * mu
+        expected_mean = self.gap * mu
         return mean_tail_probability(
-            observed - expected, self.second_moment(mu) - expected**2, self.most - expected, self.clients
+            observed_mean - expected_mean,
+            self.second_moment(mu) - expected_mean**2,
+            self.most - expected_mean,
+            self.clients,
         )
 
 

@@ -308,8 +308,10 @@ class RankedSubsets(_Subsets):
         for position, member in zip(range(self.members - 1, 0, -1), other_members, strict=True):
             past = member >= outcomes
             above += past
-            shifted = member + past
-            total += np.where(past, self.binomials[position + 1][shifted], self.binomials[position][shifted])
+            shifted_members = member + past
+            total += np.where(
+                past, self.binomials[position + 1][shifted_members], self.binomials[position][shifted_members]
+            )
         order = self.members - above  # the outcome's own place among the members, from the smallest
         for i in range(1, self.members + 1):
             total += np.where(order == i, self.binomials[i][outcomes], 0)

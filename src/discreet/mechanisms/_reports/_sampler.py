@@ -452,12 +452,13 @@ class ReportSampler:
         Raises:
             DiscreetError: for numbers that are not reports, and for unknown outcomes.
         """
-        checked, numbers = self.check_reports(reports), self._family.numbers(outcomes)
-        if checked.shape[-1:] not in ((), (1,)) and len(numbers) not in (1, checked.shape[-1]):
+        checked_reports, numbers = self.check_reports(reports), self._family.numbers(outcomes)
+        if checked_reports.shape[-1:] not in ((), (1,)) and len(numbers) not in (1, checked_reports.shape[-1]):
             raise DiscreetError(
-                f"there are {checked.shape[-1]:,} reports and {len(numbers):,} outcomes; give one outcome for each report, or one in a list"
+                f"there are {checked_reports.shape[-1]:,} reports and {len(numbers):,} outcomes; "
+                "give one outcome for each report, or one in a list"
             )
-        return self._blocks.holds(checked, numbers)
+        return self._blocks.holds(checked_reports, numbers)
 
     def _require_one_report(self, report: Any) -> Reports:
         """The report in an array of one."""

@@ -131,10 +131,11 @@ def design_findings(rows: Sequence[DesignedSplit]) -> list[Finding]:
             f"The smallest kept share of the best worst case is {min(row.kept for row in rows):.3g}.",
         ),
     ]
-    undesigned = [case for case in cases if case.count_of_splits_without_design]
-    if undesigned:
+    cases_without_design = [case for case in cases if case.count_of_splits_without_design]
+    if cases_without_design:
         counts = ", ".join(
-            f"{case.title} at ε = {case.epsilon:g}: {case.count_of_splits_without_design}" for case in undesigned
+            f"{case.title} at ε = {case.epsilon:g}: {case.count_of_splits_without_design}"
+            for case in cases_without_design
         )
         findings.append(
             (
@@ -205,12 +206,12 @@ def shifted_clients_findings(rows: Sequence[ShiftedDesign]) -> list[Finding]:
     """Where a design made elsewhere pays, and where it does not."""
     kinds = {row.shift: [other for other in rows if other.shift == row.shift] for row in rows}
     labels = {name: f"{cases[0].title} ({cases[0].made_on}, serving {cases[0].kind})" for name, cases in kinds.items()}
-    pays = [name for name, cases in kinds.items() if all(case.is_design_better for case in cases)]
-    fails = [name for name, cases in kinds.items() if not any(case.is_design_better for case in cases)]
-    mixed = [name for name in kinds if name not in (*pays, *fails)]
+    paying_shifts = [name for name, cases in kinds.items() if all(case.is_design_better for case in cases)]
+    failing_shifts = [name for name, cases in kinds.items() if not any(case.is_design_better for case in cases)]
+    mixed_shifts = [name for name in kinds if name not in (*paying_shifts, *failing_shifts)]
     findings = []
-    if pays:
-        text = "; ".join(f"{labels[name]} {_closed_gap_range_text(kinds[name])}" for name in pays)
+    if paying_shifts:
+        text = "; ".join(f"{labels[name]} {_closed_gap_range_text(kinds[name])}" for name in paying_shifts)
         findings.append(
             (
                 "Where a design made elsewhere pays.",
@@ -218,14 +219,14 @@ def shifted_clients_findings(rows: Sequence[ShiftedDesign]) -> list[Finding]:
                 f"{text}.",
             )
         )
-    if mixed:
+    if mixed_shifts:
         text = "; ".join(
             f"{labels[name]}, at ε = {', '.join(f'{case.epsilon:g}' for case in kinds[name] if case.is_design_better)} only"
-            for name in mixed
+            for name in mixed_shifts
         )
         findings.append(("Where it depends.", f"{text}."))
-    if fails:
-        text = "; ".join(f"{labels[name]}: {_relative_cost_range_text(kinds[name])} times" for name in fails)
+    if failing_shifts:
+        text = "; ".join(f"{labels[name]}: {_relative_cost_range_text(kinds[name])} times" for name in failing_shifts)
         worse = f"Mean KL, compared with the best of Q*, mollifier and best uniform: {text}."
         findings.append(("Where it stops paying.", f"{worse} Privacy is the same; only the mean is worse."))
     return findings
@@ -237,8 +238,8 @@ def _relative_cost_range_text(rows: Sequence[ShiftedDesign]) -> str:
 
 
 def _closed_gap_range_text(rows: Sequence[ShiftedDesign]) -> str:
-    closed = [row.closed_gap_share for row in rows]
-    return f"{min(closed):.0%} to {max(closed):.0%}"
+    closed_shares = [row.closed_gap_share for row in rows]
+    return f"{min(closed_shares):.0%} to {max(closed_shares):.0%}"
 
 
 def _four_digits_text(value: float, *, down: bool = False) -> str:
@@ -288,11 +289,11 @@ def learned_design_findings(rows: Sequence[LearnedRun]) -> list[Finding]:
         cases: dict[tuple[str, float], list[LearnedRun]] = {}
         for row in runs:
             cases.setdefault((row.set, row.epsilon), []).append(row)
-        closed = {
+        closed_shares = {
             case: statistics.fmean(row.closed_gap_share for row in case_runs) for case, case_runs in cases.items()
         }
-        shares = [share for (_, epsilon), share in closed.items() if epsilon >= _TAUGHT]
-        undesigned = sum(
+        shares = [share for (_, epsilon), share in closed_shares.items() if epsilon >= _TAUGHT]
+        undesigned_count = sum(
             not any(batch.published for row in case_runs for batch in row.batches) for case_runs in cases.values()
         )
         worst = max(runs, key=lambda row: row.relative_excess_over_no_design)
@@ -301,8 +302,9 @@ def learned_design_findings(rows: Sequence[LearnedRun]) -> list[Finding]:
         findings.append(
             (
                 "One sample of each client." if times == 1 else f"With {times} times as many clients.",
-                f"Share of the gap that is closed: {median}over all {len(closed)} cases {statistics.median(closed.values()):.0%}. In "
-                f"{undesigned} of them no design was ever published. The largest loss against the better of Q* and the mollifier in any of "
+                f"Share of the gap that is closed: {median}over all {len(closed_shares)} cases "
+                f"{statistics.median(closed_shares.values()):.0%}. In {undesigned_count} of them no design was ever published. "
+                "The largest loss against the better of Q* and the mollifier in any of "
                 f"{len(runs)} runs is {loss:.2%} ({worst.title}, ε = {worst.epsilon:g}).",
             )
         )
@@ -334,7 +336,7 @@ def reweighted_estimate_findings(rows: Sequence[ReweightedSet]) -> list[Finding]
         losses = [
             row for row in cases if not any(_has_smaller_mean_error_than(row, name, "reports") for name in _BY_EXAMPLES)
         ]
-        unaided = sum(_has_smaller_mean_error_than(row, "examples", "reweighted") for row in cases)
+        unaided_wins = sum(_has_smaller_mean_error_than(row, "examples", "reweighted") for row in cases)
         note = "One of the three is closer than block reports in every case."
         if losses:
             note = f"Block reports are closer than all three on {titles_with_budgets_text(losses)}."
@@ -343,7 +345,7 @@ def reweighted_estimate_findings(rows: Sequence[ReweightedSet]) -> list[Finding]
                 headline,
                 f"Three estimates are compared with block reports. They are closer in this number of {len(cases)} cases: designed samples "
                 f"as they are {wins['samples']}, examples reweighted to explain them {wins['reweighted']}, samples debiased by the examples "
-                f"{wins['debiased']}. {note} The examples alone, without any samples, are closer than the reweighted ones in {unaided}.",
+                f"{wins['debiased']}. {note} The examples alone, without any samples, are closer than the reweighted ones in {unaided_wins}.",
             )
         )
     return findings
@@ -355,21 +357,21 @@ def _has_smaller_mean_error_than(row: ReweightedSet, name: str, other: str) -> b
 
 def learned_designs_page(runs: Runs, pictures: Pictures) -> str:
     """The page on designs learned privately and on the population behind designed samples; it has no pictures."""
-    learned, reweighted = runs["learned"], runs["reweighted"]
-    header = learned.header
-    findings = [*learned_design_findings(learned.rows), *reweighted_estimate_findings(reweighted.rows)]
+    learned_run, reweighted_run = runs["learned"], runs["reweighted"]
+    header = learned_run.header
+    findings = [*learned_design_findings(learned_run.rows), *reweighted_estimate_findings(reweighted_run.rows)]
     parts = []
-    for times in sorted({row.times for row in learned.rows}):
+    for times in sorted({row.times for row in learned_run.rows}):
         parts += [
             f"<h2>Share of the gap that was closed, {times} times the clients</h2>",
-            reports.html_table(*closed_gap_table(learned.rows, times), rule_on=None),
+            reports.html_table(*closed_gap_table(learned_run.rows, times), rule_on=None),
         ]
-    for skew in dict.fromkeys(row.drawn for row in reweighted.rows):
+    for skew in dict.fromkeys(row.drawn for row in reweighted_run.rows):
         parts += [
             f"<h2>TV from the estimate to the average served client, {html.escape(skew)} examples</h2>",
-            reports.html_table(*reweighted_estimate_errors_table(reweighted.rows, skew), texts=2),
+            reports.html_table(*reweighted_estimate_errors_table(reweighted_run.rows, skew), texts=2),
             f"<h2>Mean squared error of a share times 10^6, {html.escape(skew)} examples</h2>",
-            reports.html_table(*reweighted_estimate_errors_table(reweighted.rows, skew, squared=True), texts=2),
+            reports.html_table(*reweighted_estimate_errors_table(reweighted_run.rows, skew, squared=True), texts=2),
         ]
     return reports.html_page(
         "designs learned privately",
@@ -394,13 +396,13 @@ def design_figure(run: RecordedRun[DesignedSplit]) -> Figure:
     cases_by_title: dict[str, list[DesignCase]] = {}
     for case in design_cases(run.rows):
         cases_by_title.setdefault(case.title, []).append(case)
-    down = -(-len(cases_by_title) // _ACROSS)
+    panel_rows = -(-len(cases_by_title) // _ACROSS)
     with using_library_style():
-        figure = empty_figure(11.6, 1.2 + 2.7 * down)
+        figure = empty_figure(11.6, 1.2 + 2.7 * panel_rows)
         reports.set_figure_title(
             figure, "Mean KL of clients that no design has seen, as a multiple of what no private sampler can go below"
         )
-        grid = figure.subplots(down, min(_ACROSS, len(cases_by_title)), squeeze=False, sharex=True)
+        grid = figure.subplots(panel_rows, min(_ACROSS, len(cases_by_title)), squeeze=False, sharex=True)
         panels: list[Axes] = list(grid.flat)
         for axes, (title, cases) in zip(panels, cases_by_title.items(), strict=False):
             _draw_design_panel(axes, title, cases)

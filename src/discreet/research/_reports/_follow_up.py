@@ -102,28 +102,28 @@ def published_numbers_table(finite: Sequence[FiniteClasses], mixtures: Sequence[
     body = []
     for row in finite:
         for name, comparison in row.classes.items() if row.outcomes == 10 else ():
-            published = PUBLISHED_FINITE.get((row.kind, row.budget, name), {})
+            published_values = PUBLISHED_FINITE.get((row.kind, row.budget, name), {})
             body += _rows_of_our_and_published_numbers(
-                ["10 outcomes, minimax", _notion_label(row), name], published, comparison.minimax
+                ["10 outcomes, minimax", _notion_label(row), name], published_values, comparison.minimax
             )
     for mixture in mixtures:
         for name, comparison in mixture.classes.items() if mixture.shape == "laplace" else ():
             for mechanism in ("projection", "linear"):
-                published = PUBLISHED_LAPLACE.get((mixture.kind, mixture.budget, name, mechanism), {})
+                published_values = PUBLISHED_LAPLACE.get((mixture.kind, mixture.budget, name, mechanism), {})
                 ours = {f: getattr(costs, mechanism) for f, costs in comparison.pointwise.items()}
                 case = f"largest of {comparison.clients} mixtures, {mechanism}"
-                body += _rows_of_our_and_published_numbers([case, _notion_label(mixture), name], published, ours)
+                body += _rows_of_our_and_published_numbers([case, _notion_label(mixture), name], published_values, ours)
     return ["what", "notion", "class", "divergence", "published", "ours"], body
 
 
 def _rows_of_our_and_published_numbers(
-    case: list[str], published: Mapping[str, float], ours: Mapping[str, float]
+    case: list[str], published_values: Mapping[str, float], ours: Mapping[str, float]
 ) -> list[list[str]]:
     lines = []
-    for f, value in published.items():
-        halved = hellinger_from_published_half(1.0) if f == "hellinger" else 1.0
+    for f, value in published_values.items():
+        divisor = hellinger_from_published_half(1.0) if f == "hellinger" else 1.0
         label = f"half {divergence_label(f)}" if f == "hellinger" else divergence_label(f)
-        lines.append([*case, label, f"{value / halved:.6g}", _five_digits_text(ours[f] / halved)])
+        lines.append([*case, label, f"{value / divisor:.6g}", _five_digits_text(ours[f] / divisor)])
     return lines
 
 
@@ -206,7 +206,7 @@ def follow_up_findings(runs: Runs) -> list[Finding]:
 
 def follow_up_page(runs: Runs, pictures: Pictures) -> str:
     """The page, self-contained; pictures are PNG bytes by experiment."""
-    finite, mixtures, ordered = (runs[name].rows for name in ("local_finite", "local_mixtures", "ordered"))
+    finite, mixtures, ordered_rows = (runs[name].rows for name in ("local_finite", "local_mixtures", "ordered"))
     quick = runs["ordered"].header.quick  # published maxima are over a hundred mixtures: fewer have smaller ones
     parts = [
         "<h2>Published numbers</h2>",
@@ -233,7 +233,7 @@ def follow_up_page(runs: Runs, pictures: Pictures) -> str:
     parts += [
         "<h2>Ordered outcomes of real clients</h2>",
         reports.picture_html(pictures, "ordered"),
-        reports.html_table(*ordered_distances_table(ordered)),
+        reports.html_table(*ordered_distances_table(ordered_rows)),
     ]
     return reports.html_page(
         "the follow-up reproduced",
@@ -411,10 +411,10 @@ def _finite_classes_figure(rows: Sequence[FiniteClasses]) -> Figure:
             for side, name in ((-0.2, "global"), (0.2, "local")):
                 heights = [row.classes[name].minimax[f] for row in kind_rows]
                 axes.bar(positions + side, heights, 0.36, color=_FULL[name], label=f"{name}, ours")
-                published = [row.classes[name].published_minimax.get(f, np.nan) for row in kind_rows]
+                published_values = [row.classes[name].published_minimax.get(f, np.nan) for row in kind_rows]
                 axes.scatter(
                     positions + side,
-                    published,
+                    published_values,
                     s=16,
                     color="white",
                     edgecolor="#222222",

@@ -330,8 +330,8 @@ def _baseline_wins_findings(rows: Sequence[MixtureClient], epsilon: float, name:
         f"these clients."
     )
     if name == "boosted" and epsilon == min(EPSILONS):
-        published = MEAN_KL_AT_SMALLEST
-        text += f" Published: {published['boosted']} against {published['proposed']}."
+        published_means = MEAN_KL_AT_SMALLEST
+        text += f" Published: {published_means['boosted']} against {published_means['proposed']}."
     return [text]
 
 
@@ -371,9 +371,11 @@ def _client_costs_html_table(rows: Sequence[MixtureClient]) -> str:
                     PAPER_LABELS[name],
                     *quantiles.as_tuple,
                 ]
-                published = PUBLISHED_MIXTURES.get((epsilon, name))
+                published_costs = PUBLISHED_MIXTURES.get((epsilon, name))
                 for ours, values in (
-                    ((quantiles.maximum, published.maximum), (quantiles.mean, published.mean)) if published else ()
+                    ((quantiles.maximum, published_costs.maximum), (quantiles.mean, published_costs.mean))
+                    if published_costs
+                    else ()
                 ):
                     reference = values.get(f)
                     cells += [reference, ours - reference] if reference is not None else ["", ""]
@@ -396,10 +398,10 @@ def _first_client_costs_html_table(rows: Sequence[MixtureClient], quick: bool) -
     body: list[list[object]] = []
     for row in rows:
         for name in ("proposed", "boosted"):
-            published = PUBLISHED_MIXTURES.get((row.epsilon, name))
-            if row.client == 0 and published:
+            published_costs = PUBLISHED_MIXTURES.get((row.epsilon, name))
+            if row.client == 0 and published_costs:
                 for f in PAPER_DIVERGENCES:
-                    reference = published.first_client[f]
+                    reference = published_costs.first_client[f]
                     body.append(
                         [
                             f"{row.epsilon:g}",

@@ -571,9 +571,9 @@ def _estimate_errors_html_table(rows: Sequence[SetAtBudget]) -> str:
     for row in rows:
         for name in (*RIVALS, "raw"):
             cells = [
-                f"{recorded_mean_error(row, name, measure, projected=projected):.4f}"
+                f"{recorded_mean_error(row, name, measure, projected=is_projected):.4f}"
                 for measure in _MEASURES
-                for projected in (False, True)
+                for is_projected in (False, True)
             ]
             bias = f"{row.bias[name]:.4f}" if name in ("optimal", "mollifier") else "0"
             body.append([f"{row.epsilon:g}", REPORT_LABELS[name], *cells, bias])

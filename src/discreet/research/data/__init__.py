@@ -105,9 +105,9 @@ def logbooks(months: Iterable[int] = range(1, 13)) -> Logbooks:
     month_array = pyarrow.array(month_numbers, pyarrow.int8())
     table = table.filter(pyarrow.compute.is_in(table["month"], month_array))
 
-    encoded = table["tailnum"].combine_chunks().dictionary_encode()
-    client = encoded.indices.to_numpy().astype(np.int64)
+    encoded_tail_numbers = table["tailnum"].combine_chunks().dictionary_encode()
+    client = encoded_tail_numbers.indices.to_numpy().astype(np.int64)
     outcome = pyarrow.compute.index_in(table["dest"], pyarrow.array(outcomes)).to_numpy().astype(np.int64)
-    shape = (len(encoded.dictionary), len(outcomes))
+    shape = (len(encoded_tail_numbers.dictionary), len(outcomes))
     counts = np.bincount(client * shape[1] + outcome, minlength=shape[0] * shape[1]).reshape(shape)
-    return Logbooks(tuple(encoded.dictionary.to_pylist()), outcomes, counts)
+    return Logbooks(tuple(encoded_tail_numbers.dictionary.to_pylist()), outcomes, counts)

@@ -186,9 +186,9 @@ class RecordFile(Generic[R]):
         _refuse_line_that_is_no_header(path, first)
         if not path.stat().st_size:
             _append_json_lines(path, [first])
-        expected = asdict(header)
-        if first != expected:
-            different = [key for key in expected if first.get(key) != expected[key]]
+        expected_header = asdict(header)
+        if first != expected_header:
+            different = [key for key in expected_header if first.get(key) != expected_header[key]]
             raise DiscreetError(
                 f"{path} holds another run ({', '.join(different)} differ); give another --out, or --restart to replace it"
             )
@@ -318,8 +318,8 @@ def run_experiment(
     if restart:
         path.unlink(missing_ok=True)
     records = RecordFile(path, Header.of_experiment(experiment), experiment.record_type)
-    finished, units = records.finished_units, experiment.work_unit_names
-    missing = [unit for unit in units if unit not in finished]
+    finished_units, units = records.finished_units, experiment.work_unit_names
+    missing = [unit for unit in units if unit not in finished_units]
     if progress:
         progress(len(units) - len(missing), len(units))
     for rows in experiment.compute_records_in_batches(missing) if missing else ():
@@ -349,10 +349,10 @@ QUICK_SET = 300
 
 def requested_experiment_names(names: list[str]) -> list[str]:
     """The requested figures in the paper's order; "all", or nothing, is all of them. The other experiments run only when named."""
-    unknown = [name for name in names if name not in (*FIGURES, FOLLOW_UP, POPULATION, "all")]
-    if unknown:
+    unknown_names = [name for name in names if name not in (*FIGURES, FOLLOW_UP, POPULATION, "all")]
+    if unknown_names:
         choices = ", ".join((*FIGURES, FOLLOW_UP, POPULATION, "compare"))
-        raise DiscreetError(f"figure = {unknown[0]!r} is not one of all, {choices}")
+        raise DiscreetError(f"figure = {unknown_names[0]!r} is not one of all, {choices}")
     figures = [name for name in FIGURES if not names or name in names or "all" in names]
     following = REPORTS[FOLLOW_UP] if FOLLOW_UP in names else ()
     on_clients = (POPULATION, "designs", "learned") if POPULATION in names else ()
@@ -368,7 +368,7 @@ def named_experiment(
 
     presets = ("published", "corrected") if corrected else ("published",)
     mixtures, keeps, shifts = follow_up.LocalMixtureExperiment(), designs.KeepComparison(), designs.ShiftComparison()
-    learned, reweighted = designs.LearnedComparison(), ReweightedComparison()
+    learned_comparison, reweighted_comparison = designs.LearnedComparison(), ReweightedComparison()
     plans: dict[str, tuple[Any, dict[str, Any]]] = {  # the full experiment, and what a quick one changes
         "fig1": (paper.RingExperiment(device=device, presets=presets), {"training": paper.QUICK_TRAINING}),
         "fig2": (paper.FiniteLawExperiment(), {}),
@@ -384,8 +384,12 @@ def named_experiment(
         "designs": (designs.DesignComparison(), {"epsilons": (2.0,), "splits": 1, "clients": QUICK_SET}),
         "keeps": (keeps, {"epsilons": (1.0,), "sets": keeps.sets[-1:]}),
         "shifts": (shifts, {"epsilons": (1.0,), "shifts": shifts.shifts[-1:]}),
-        "learned": (learned, {"epsilons": (1.0,), "times": (1,), "splits": 1, "sets": learned.sets[-1:]}),
-        "reweighted": (reweighted, {"epsilons": (1.0,), "repetitions": 2, "sets": reweighted.sets[-1:]}),
+        "learned": (
+            learned_comparison, {"epsilons": (1.0,), "times": (1,), "splits": 1, "sets": learned_comparison.sets[-1:]},
+        ),
+        "reweighted": (
+            reweighted_comparison, {"epsilons": (1.0,), "repetitions": 2, "sets": reweighted_comparison.sets[-1:]},
+        ),
     }  # fmt: skip
     full, changes = plans[name]
     return cast("Experiment[Record]", replace(full, is_quick=True, **changes) if quick else full)

@@ -184,7 +184,7 @@ def exact_cost_excess_over_lower_bound(kl_design: Design, laws: Floats) -> float
     examples, weights = kl_design.certificate.examples, kl_design.sampler.weights(laws)
     total = sum(map(int, weights[0]))
     mean = Fraction(0)
-    outcome = examples.seen[examples.outcome]
+    outcome = examples.seen_outcomes[examples.outcome]
     for client, x, p in zip(examples.client_of_entry.tolist(), outcome.tolist(), examples.mass.tolist(), strict=True):
         ratio = Fraction(p) * total / int(weights[client, x])
         mean += Fraction(p) * (log_bracket(ratio)[1] if ratio >= 1 else -log_bracket(1 / ratio)[0])
@@ -458,10 +458,10 @@ class LearnedComparison(SetComparison):
         share = (1.0 - BITS - FIRST) / BATCHES
         batches, served_laws = [], []
         for _ in range(BATCHES):
-            learned = learn(family, epsilon=epsilon, rounds=rounds, spread=spread)
+            learning_result = learn(family, epsilon=epsilon, rounds=rounds, spread=spread)
             batch_laws = crowd.take_next_share_of_clients(share)
-            batches.append(_measure_costs_of_served_batch(learned, batch_laws, family, epsilon))
-            rounds.append((learned.sampler, crowd.draw_and_count_samples(batch_laws, learned.sampler)))
+            batches.append(_measure_costs_of_served_batch(learning_result, batch_laws, family, epsilon))
+            rounds.append((learning_result.sampler, crowd.draw_and_count_samples(batch_laws, learning_result.sampler)))
             served_laws.append(batch_laws)
         sizes = np.array([len(batch_laws) for batch_laws in served_laws], dtype=np.float64)
         means = {

@@ -296,7 +296,7 @@ class PopulationComparison(SetComparison):
 class ClientSetLaws:
     """A client set with its distributions read."""
 
-    declared: ClientSet
+    client_set: ClientSet
     laws: Floats
 
     @cached_property
@@ -306,7 +306,7 @@ class ClientSetLaws:
 
     def compute_set_record(self, epsilon: float, repetitions: int, rng: np.random.Generator) -> SetAtBudget:
         """Everything recorded of this set at one budget."""
-        family = Simplex(len(self.declared.outcomes))
+        family = Simplex(len(self.client_set.outcomes))
         linear = LinearSampler(family, epsilon=epsilon)
         samplers: dict[str, Sampler[FiniteFamily]] = {
             name: kind(family, epsilon=epsilon) for name, kind in MECHANISMS.items()
@@ -333,12 +333,12 @@ class ClientSetLaws:
         uniform = distances_from_law(np.full(family.size, family.reference), self.average_client)
         outputs = {name: sampler.output(self.laws) for name, sampler in samplers.items()}
         return SetAtBudget(
-            unit=f"{self.declared.name}/{exact_budget_text(epsilon)}",
-            set=self.declared.name,
-            title=self.declared.title,
-            who=self.declared.clients,
-            domain=self.declared.domain,
-            source=self.declared.source,
+            unit=f"{self.client_set.name}/{exact_budget_text(epsilon)}",
+            set=self.client_set.name,
+            title=self.client_set.title,
+            who=self.client_set.clients,
+            domain=self.client_set.domain,
+            source=self.client_set.source,
             clients=len(self.laws),
             outcomes=family.size,
             epsilon=epsilon,
@@ -363,19 +363,19 @@ class ClientSetLaws:
         }
 
     def _summarise_estimate_errors(self, estimates: Floats) -> EstimateErrors:
-        projected = np.array([nearest_law(row) for row in estimates])
+        projected_estimates = np.array([nearest_law(row) for row in estimates])
         return EstimateErrors(
             *(
                 {
                     name: _mean_with_standard_error(values)
                     for name, values in distances_from_law(rows, self.average_client).items()
                 }
-                for rows in (estimates, projected)
+                for rows in (estimates, projected_estimates)
             )
         )
 
     def _outcome_frequencies(self, outcomes: Integers) -> Floats:
-        return np.bincount(outcomes, minlength=len(self.declared.outcomes)) / len(outcomes)
+        return np.bincount(outcomes, minlength=len(self.client_set.outcomes)) / len(outcomes)
 
 
 def _release_with_seed(sampler: Sampler[FiniteFamily], laws: Floats, rng: np.random.Generator) -> Integers:
@@ -459,7 +459,7 @@ class ReweightedComparison(SetComparison):
                 law_distances = distances_from_law(law, target)
                 for measure, by_name in distances.items():
                     by_name.setdefault(name, []).append(float(law_distances[measure]))
-        errors, squared = (
+        errors, squared_errors = (
             {name: _mean_with_standard_error(np.array(values)) for name, values in by_name.items()}
             for by_name in distances.values()
         )
@@ -474,7 +474,7 @@ class ReweightedComparison(SetComparison):
             served_count,
             self.repetitions,
             errors,
-            squared,
+            squared_errors,
         )
 
 
@@ -485,7 +485,7 @@ def _estimates_and_true_average_client(
     k = clients.shape[1]
     sampler = design(Simplex(k), epsilon=epsilon, clients=examples, keep=KEEP).sampler
     counts = np.bincount(draw_raw_outcomes(np.asarray(sampler.output(clients)), rng), minlength=k)
-    reweighted = reweight_examples([(sampler, counts)], examples)
+    reweighted_examples = reweight_examples([(sampler, counts)], examples)
     raw = draw_raw_outcomes(clients, rng)
     oracles = {
         "subset": SubsetSelection(k, epsilon=epsilon),
@@ -494,8 +494,8 @@ def _estimates_and_true_average_client(
     }
     return {
         "samples": counts / counts.sum(),
-        "reweighted": reweighted.law,
-        "debiased": reweighted.debiased,
+        "reweighted": reweighted_examples.law,
+        "debiased": reweighted_examples.debiased,
         "examples": examples.mean(axis=0),
         **{name: nearest_law(oracle.simulate_share_estimates(raw, rng)) for name, oracle in oracles.items()},
     }, clients.mean(axis=0)
@@ -520,8 +520,8 @@ def _estimates_without_examples(clients: Floats, epsilon: float, rng: np.random.
 
 def _first_principal_coordinates(laws: Floats) -> Floats:
     """Each client's coordinate along the axis of largest variance, in standard deviations."""
-    centred = laws - laws.mean(axis=0)
-    _, vectors = np.linalg.eigh(centred.T @ centred)
-    coordinates = centred @ vectors[:, -1]
+    deviations = laws - laws.mean(axis=0)
+    _, vectors = np.linalg.eigh(deviations.T @ deviations)
+    coordinates = deviations @ vectors[:, -1]
     coordinates *= np.sign(vectors[np.argmax(np.abs(vectors[:, -1])), -1])  # fixes the sign of the eigenvector
     return np.asarray(coordinates / max(float(coordinates.std()), 1e-300))

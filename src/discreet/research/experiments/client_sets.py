@@ -112,13 +112,13 @@ def read_flights_and_delay_cells() -> tuple[Any, Integers]:
     import pyarrow.compute
 
     table = data.flights()
-    landed = table.filter(pyarrow.compute.is_valid(table["arr_delay"]))
-    return landed, cells_of_values(landed["arr_delay"].to_numpy().astype(np.float64), DELAY)
+    landed_flights = table.filter(pyarrow.compute.is_valid(table["arr_delay"]))
+    return landed_flights, cells_of_values(landed_flights["arr_delay"].to_numpy().astype(np.float64), DELAY)
 
 
 def _read_delay_counts(client_set: ClientSet) -> Floats:
-    landed, cells = read_flights_and_delay_cells()
-    tail = landed["tailnum"].combine_chunks().dictionary_encode().indices.to_numpy()
+    landed_flights, cells = read_flights_and_delay_cells()
+    tail = landed_flights["tailnum"].combine_chunks().dictionary_encode().indices.to_numpy()
     return outcome_counts_by_client(tail, cells, len(client_set.outcomes))
 
 
@@ -285,9 +285,9 @@ def _destination_counts_by_flight_range() -> tuple[Floats, Floats]:
 
 
 def _delay_counts_by_half_year() -> tuple[Floats, Floats]:
-    landed, cells = read_flights_and_delay_cells()
+    landed_flights, cells = read_flights_and_delay_cells()
     return _outcome_counts_of_two_client_kinds(
-        landed["tailnum"].to_pylist(), cells, 24, landed["month"].to_numpy() <= 6
+        landed_flights["tailnum"].to_pylist(), cells, 24, landed_flights["month"].to_numpy() <= 6
     )
 
 

@@ -386,12 +386,13 @@ class _GuardedFile:
         return b"".join(pieces)
 
 
-def _refuse_large_unpacked_body(name: str, packed: int, heads: Iterable[bytes]) -> None:
+def _refuse_large_unpacked_body(name: str, packed_bytes: int, heads: Iterable[bytes]) -> None:
     """Raise an error for a body whose compressed buffers, each of which starts with its size, would unpack to too much."""
-    unpacked = sum(max(0, int.from_bytes(head, "little", signed=True)) for head in heads if len(head) == 8)
-    if unpacked > max(_ALWAYS, _RATIO * packed):
+    unpacked_bytes = sum(max(0, int.from_bytes(head, "little", signed=True)) for head in heads if len(head) == 8)
+    if unpacked_bytes > max(_ALWAYS, _RATIO * packed_bytes):
         raise DiscreetError(
-            f"{name}: a batch of {packed:,} bytes would unpack to {unpacked:,}; write it in smaller batches, or without compression"
+            f"{name}: a batch of {packed_bytes:,} bytes would unpack to {unpacked_bytes:,}; "
+            "write it in smaller batches, or without compression"
         )
 
 

@@ -187,13 +187,13 @@ def detect_file_format(path: str, name: str | None = None) -> str:
         )
     suffix, kind = table_ending_without_gz(path), MAGIC.get(head[:4])
     if kind is None:
-        declared = READ.get(suffix, "text")
-        if declared not in (*TEXTS.values(), "text"):
-            raise DiscreetError(f"{label} is called {declared} but holds text")
+        declared_format = READ.get(suffix, "text")
+        if declared_format not in (*TEXTS.values(), "text"):
+            raise DiscreetError(f"{label} is called {declared_format} but holds text")
         return TEXTS.get(suffix) or ("json lines" if begins_with_json_object(head) else "csv")
-    declared = READ.get(suffix, kind)
-    if declared != kind and not {declared, kind} <= {"arrow", "arrow stream"}:
-        raise DiscreetError(f"{label} is called {declared} but holds {kind}")
+    declared_format = READ.get(suffix, kind)
+    if declared_format != kind and not {declared_format, kind} <= {"arrow", "arrow stream"}:
+        raise DiscreetError(f"{label} is called {declared_format} but holds {kind}")
     return kind
 
 
@@ -215,8 +215,8 @@ class ColumnChunk:
     """A column of a row group: its unpacked bytes, whether it contains lists, and whether it has a dictionary of texts."""
 
     column: str
-    unpacked: int
-    nested: bool
+    unpacked_bytes: int
+    has_lists: bool
     dictionary: bool
 
 
@@ -313,18 +313,20 @@ class ParquetFile:
         values = page_bytes = largest = 0
         position, end = start, start + chunk[7]
         while position < end:
-            header, packed, unpacked, count = _read_parquet_page_header(file, position)
-            position += header + packed
+            header, packed_bytes, unpacked_bytes, count = _read_parquet_page_header(file, position)
+            position += header + packed_bytes
             values += count
-            page_bytes += unpacked
-            largest = max(largest, unpacked)
+            page_bytes += unpacked_bytes
+            largest = max(largest, unpacked_bytes)
         if largest > _LARGEST_PAGE and chunk[4]:  # packed
             raise DiscreetError(
                 f"{self.name}: a page of column {column!r} would unpack to {largest:,} bytes; write the file with smaller pages"
             )
-        unpacked = max(values, rows) * _WIDTHS.get(kind, _VIEW) + (0 if kind in _WIDTHS else page_bytes)
-        nested = len(chunk[3]) > 1
-        return ColumnChunk(column, unpacked, nested, bool(dictionary_start) and kind == _TEXT_TYPE and not nested)
+        unpacked_bytes = max(values, rows) * _WIDTHS.get(kind, _VIEW) + (0 if kind in _WIDTHS else page_bytes)
+        has_lists = len(chunk[3]) > 1
+        return ColumnChunk(
+            column, unpacked_bytes, has_lists, bool(dictionary_start) and kind == _TEXT_TYPE and not has_lists
+        )
 
     @contextmanager
     def _translating_damage_errors(self, why: str) -> Iterator[None]:
@@ -348,11 +350,11 @@ def _read_parquet_page_header(file: Any, position: int) -> tuple[int, int, int, 
             if len(head) < length or length >= _LARGEST_PAGE_HEADER:
                 raise
             length *= 8
-    unpacked, packed = fields[2], fields[3]
+    unpacked_bytes, packed_bytes = fields[2], fields[3]
     count = fields.get(5, fields.get(8, {})).get(1, 0)
-    if min(unpacked, packed, count) < 0:
+    if min(unpacked_bytes, packed_bytes, count) < 0:
         raise IndexError
-    return header_length, packed, unpacked, count
+    return header_length, packed_bytes, unpacked_bytes, count
 
 
 def _iterate_column_names_of_schema(schema: list[dict[int, Any]]) -> Iterator[str]:

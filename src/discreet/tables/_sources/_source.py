@@ -398,12 +398,12 @@ class ParquetSource(FilesSource):
         columns = list(self.schema) if request.columns is None else list(request.columns)
         self.columns.refuse_mismatched_columns(columns, request.numbers)
         sizes = [chunks for file in self._files for chunks in file.iterate_column_chunk_layouts(columns)]
-        if max((sum(chunk.unpacked for chunk in chunks) for chunks in sizes), default=0) <= request.room:
+        if max((sum(chunk.unpacked_bytes for chunk in chunks) for chunks in sizes), default=0) <= request.room:
             return super()._read_frames(prepare, request._replace(columns=columns))
         for chunk in (chunk for chunks in sizes for chunk in chunks):
-            if chunk.nested and chunk.unpacked > max(request.room, ROOM):
+            if chunk.has_lists and chunk.unpacked_bytes > max(request.room, ROOM):
                 raise DiscreetError(
-                    f"{self.name}: a row group of column {chunk.column!r} would unpack to {chunk.unpacked:,} bytes of lists; write the "
+                    f"{self.name}: a row group of column {chunk.column!r} would unpack to {chunk.unpacked_bytes:,} bytes of lists; write the "
                     "file with smaller row groups, or give more memory"
                 )
         self._used = columns
