@@ -1,5 +1,6 @@
 """Files appear whole or not at all, keep their modes, and never take the place of what must stay."""
 
+import errno
 import os
 import signal
 import stat
@@ -171,6 +172,18 @@ def test_a_full_disk_leaves_no_part_of_a_file(tmp_path: Path, what: str) -> None
     done = subprocess.run([sys.executable, "-B", "-c", program], capture_output=True, text=True, check=False)
     assert "could not be written: File too large" in done.stdout, done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_that_fails_altogether_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error says why the file could not be written, and not that its remains could not be removed."""
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    for call in ("fsync", "unlink"):
+        monkeypatch.setattr(os, call, fail)
+    with pytest.raises(DiscreetError, match="could not be written: Input/output error"), atomic_write(tmp_path / "out"):
+        pass
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """A device speaks once and says the same, whatever the service does, and spends nothing that its person has not allowed."""
 
+import errno
 import json
 import os
 import shutil
@@ -19,7 +20,7 @@ import pytest
 
 import discreet as dc
 from discreet.agreement import Agreement
-from discreet.client import Client, Receipt, _protocol as protocol
+from discreet.client import Client, Receipt, _client as client_module, _protocol as protocol
 from discreet.errors import CollectorError
 from discreet.ledger import Budget, Ledger
 from discreet.ledger._client_ledger import Destination
@@ -438,6 +439,28 @@ def test_an_answer_is_whole_in_time_or_none(tmp_path: Path, slow: Any) -> None:
         assert client.ledger.entries() == []
 
 
+def test_a_host_of_many_addresses_has_one_deadline_for_all_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them had the whole time: a collector whose name leads to a thousand places that never answer kept a device for hours."""
+    with serving(replies(AGREED)) as server, socket.create_server(("127.0.0.1", 0), backlog=0) as silent:
+        port = int(server.address.rsplit(":", 1)[1])
+        full = [socket.socket() for _ in range(4)]  # more than wait in its line: the next one gets no answer
+        for line in full:
+            line.setblocking(False)
+            line.connect_ex(silent.getsockname())
+        places = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", silent.getsockname())] * 20
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: places)
+        start = time.monotonic()
+        with pytest.raises(CollectorError, match="cannot be reached: timed out"):
+            device(server.address, tmp_path, timeout=1.0).send([1, 0, 0])
+        assert time.monotonic() - start < 10.0
+        places[1:] = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+        assert device(server.address, tmp_path, timeout=10.0).send([1, 0, 0]).counted  # the second has time left
+        for line in full:
+            line.close()
+
+
 @pytest.mark.parametrize(
     "answer",
     [
@@ -611,6 +634,22 @@ def test_a_ledger_that_is_there_keeps_its_budget(tmp_path: Path) -> None:
     assert device("http://localhost:1", tmp_path, budget=None).ledger.budget.epsilon == 0.5
     given = Ledger(tmp_path / "ledger")
     assert device("http://localhost:1", tmp_path, ledger=given, budget=None).ledger is given
+
+
+@pytest.mark.parametrize("call", ["unlink", "rename"])
+def test_a_disk_that_fails_while_an_identity_is_made_is_said_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    def fail(*_: Any) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    Ledger.create(tmp_path / "ledger", Budget(epsilon=1.0))
+    with serving(replies(AGREED)) as server:
+        with monkeypatch.context() as patch:
+            patch.setattr(client_module.os, call, fail)
+            with pytest.raises(dc.LedgerError, match=r"identity .* cannot be made: Input/output error; .*try again"):
+                device(server.address, tmp_path)
+        assert device(server.address, tmp_path).send([1, 0, 0]).counted
 
 
 def test_names_of_one_device_in_two_collections_have_nothing_in_common(tmp_path: Path) -> None:

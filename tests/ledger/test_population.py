@@ -242,6 +242,23 @@ def test_whoever_comes_second_to_make_a_ledger_leaves_the_first_one_s_alone(
     assert settle(PopulationLedger(folder, secret), [1, 2], 50, asked()) == {1: 11, 2: 12}
 
 
+def test_a_disk_that_fails_after_it_noted_the_ledger_of_a_secret_leaves_that_ledger(
+    tmp_path: Path, secret: Secret, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The note was on the disk, the ledger was removed, and the secret served a ledger that nobody had."""
+    note = Rounds.note_ledger_of_secret
+
+    def note_and_fail(rounds: Rounds, ledger: str) -> None:
+        note(rounds, ledger)
+        raise LedgerError("the disk failed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Rounds, "note_ledger_of_secret", note_and_fail)
+        with pytest.raises(LedgerError, match="the disk failed"):
+            PopulationLedger.create(tmp_path / "ledger", budget=1.0, secret=secret)
+    assert settle(PopulationLedger(tmp_path / "ledger", secret), [1], 10, asked()) == {1: 11}
+
+
 def test_a_folder_of_somebody_else_s_stays(tmp_path: Path, secret: Secret) -> None:
     folder = tmp_path / "open"
     folder.mkdir()

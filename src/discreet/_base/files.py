@@ -157,7 +157,7 @@ def atomic_write(
     except OSError as error:
         raise DiscreetError(f"{what} {path} could not be written: {error_reason(error)}") from None
     finally:
-        with suppress(FileNotFoundError):
+        with suppress(OSError):  # it has its name by now, or the disk failed, which the error above says
             os.unlink(partial)
 
 

@@ -103,8 +103,12 @@ def read_or_create_identity(path: str | Path, ledger: Ledger) -> bytes:
                 "the two that belong together"
             )
     if not os.path.lexists(identity_path):
-        with suppress(FileNotFoundError):  # another process of this device has renamed it
+        try:
             os.rename(temporary_path, identity_path)
+        except FileNotFoundError:  # another process of this device has renamed it
+            pass
+        except OSError as error:  # the next use finds the secret under its temporary name
+            raise _cannot_be_made_error(identity_path, error) from None
         sync_folder(identity_path.parent)
     return secret
 
@@ -125,10 +129,10 @@ def _find_secret_that_ledger_names(identity_path: Path, temporary_path: Path, id
 
 def _create_secret_under_temporary_name(path: Path) -> bytes:
     """Write a fresh secret durably under the temporary name, in place of an incomplete one."""
-    with suppress(FileNotFoundError):
-        os.unlink(path)
     secret = fresh_secret().value
     try:
+        with suppress(FileNotFoundError):
+            os.unlink(path)
         handle = os.open(path, os.O_WRONLY | NEW_FILE, 0o600)
         with os.fdopen(handle, "wb") as file:
             os.fchmod(handle, 0o600)  # regardless of the umask
@@ -136,9 +140,15 @@ def _create_secret_under_temporary_name(path: Path) -> bytes:
             file.flush()
             os.fsync(handle)
     except (OSError, ValueError) as error:
-        raise LedgerError(f"identity {path} cannot be made: {error_reason(error)}") from None
+        raise _cannot_be_made_error(path, error) from None
     sync_folder(path.parent)
     return secret
+
+
+def _cannot_be_made_error(path: Path, error: Exception) -> LedgerError:
+    return LedgerError(
+        f"identity {path} cannot be made: {error_reason(error)}; check that its folder is writable, and try again"
+    )
 
 
 def _read_identity_secret(path: Path) -> bytes:

@@ -87,7 +87,7 @@ def send_http_request(
         **(headers or {}),
     }
     try:
-        connection = socket.create_connection((address.host, address.port), timeout=timeout)
+        connection = _open_connection(address, deadline)
     except (OSError, UnicodeError) as error:
         raise NoAnswer(f"it cannot be reached: {error_reason(error)}") from None
     try:
@@ -121,6 +121,31 @@ def send_http_request(
         connection.close()
 
 
+def _open_connection(address: Address, deadline: float) -> socket.socket:
+    """A connection to the first address of the host that takes one. All of them share one deadline, since a host may state thousands.
+
+    Each but the last may take half of the time that is left, so that one that never answers leaves time for the others.
+    """
+    endpoints = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+    problem = OSError("its host has no address")
+    for index, (family, kind, number, _, endpoint) in enumerate(endpoints, start=1):
+        seconds = _seconds_left(deadline) / (1 if index == len(endpoints) else 2)
+        try:
+            connection = socket.socket(family, kind, number)
+        except OSError as error:  # a family that this system does not have
+            problem = error
+            continue
+        try:
+            connection.settimeout(seconds)
+            connection.connect(endpoint)
+        except OSError as error:
+            connection.close()
+            problem = error
+        else:
+            return connection
+    raise problem
+
+
 def _read_answer_body(answer: http.client.HTTPResponse, most: int, address: Address) -> bytes:
     parts, length = [], 0
     while part := answer.read(min(_PART, most + 1 - length)):
@@ -136,7 +161,7 @@ def _read_answer_body(answer: http.client.HTTPResponse, most: int, address: Addr
 def _seconds_left(deadline: float) -> float:
     seconds = deadline - time.monotonic()
     if seconds <= 0.0:
-        raise TimeoutError
+        raise TimeoutError("timed out")
     return seconds
 
 

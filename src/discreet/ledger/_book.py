@@ -489,11 +489,7 @@ class Rounds:
     @property
     def number_of_questions(self) -> int:
         """How many agreements were released under this secret, each column of values counted by itself."""
-        if self._book is None:
-            lines = _NOTES_IN_MEMORY.get(self._secret_digest, [])
-        else:
-            lines = self._book.read_lines()[1:] if os.path.lexists(self._book.path) else []
-        return len({repr(line[1:3]) for line in lines if line[0] == _ROUND})
+        return len({repr(line[1:3]) for line in self._read_notes() if line[0] == _ROUND})
 
     def note_ledger_of_secret(self, ledger: str) -> None:
         """Note that this secret serves the population's ledger with that id.
@@ -516,12 +512,19 @@ class Rounds:
                 )
             notes.add([_LEDGER, ledger])
 
+    def serves_ledger(self, ledger: str) -> bool:
+        """Whether this secret serves the population's ledger with that id."""
+        return [_LEDGER, ledger] in self._read_notes()
+
     def refuse_if_secret_has_ledger(self) -> None:
         """Raise an error if this secret serves a ledger."""
+        self._refuse_if_ledger_noted(self._read_notes())
+
+    def _read_notes(self) -> list[Any]:
+        """What is noted so far, without the lock."""
         if self._book is None:
-            self._refuse_if_ledger_noted(_NOTES_IN_MEMORY.get(self._secret_digest, []))
-        elif os.path.lexists(self._book.path):
-            self._refuse_if_ledger_noted(self._book.read_lines()[1:])
+            return _NOTES_IN_MEMORY.get(self._secret_digest, [])
+        return self._book.read_lines()[1:] if os.path.lexists(self._book.path) else []
 
     def _refuse_if_ledger_noted(self, lines: list[Any]) -> None:
         if any(line[0] == _LEDGER for line in lines):

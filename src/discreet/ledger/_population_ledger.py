@@ -27,6 +27,7 @@ import os
 import secrets
 import stat
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -256,9 +257,13 @@ class PopulationLedger:
         try:
             return cls(path, secret)
         except LedgerError:
-            if len(book.read_lines()) == 1:  # nothing has been charged to it
-                book.path.unlink()
-                path.rmdir()
+            # a disk that failed may have kept the note: without its ledger the secret would serve none
+            if len(book.read_lines()) == 1 and not Rounds(secret).serves_ledger(
+                ledger_id
+            ):  # nothing has been charged to it
+                with suppress(OSError):
+                    book.path.unlink()
+                    path.rmdir()
             raise
 
     @property
