@@ -611,7 +611,7 @@ def test_plain_http_goes_elsewhere_where_somebody_insists(tmp_path: Path) -> Non
     ("terms", "why"),
     [
         ({"ledger": 3}, "is not a Ledger"),
-        ({"budget": None}, "there is no ledger .*; to make it .* budget="),
+        ({"budget": None}, "there is no ledger .*; if it was there before, restore .* budget="),
         ({"budget": float("nan")}, "epsilon = nan"),
         ({"agreement": 7}, "agreement = 7"),
         ({"agreement": "no such file"}, "cannot be read"),

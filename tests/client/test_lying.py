@@ -429,6 +429,19 @@ def test_a_signature_of_another_address_vouches_for_nobody(tmp_path: Path) -> No
         assert second.samples() == []
 
 
+def test_the_advice_after_a_move_says_what_another_address_costs(tmp_path: Path) -> None:
+    """Unsigned at first, and then signed for other addresses alone: the sample of the advised address is another one, and paid for."""
+    with serving(replies(AGREED)) as before, serving(replies(AGREED)) as now:
+        device(before.address, tmp_path).send(records=["red"])
+        before.replies["/collection"] = now.replies["/collection"] = [said(200, signed(AGREED, [now.address]))]
+        with pytest.raises(
+            CollectorError, match=r"use an address that it is signed for\. .* costs epsilon again, unless"
+        ):
+            device(before.address, tmp_path).send(records=["red"])
+        device(now.address, tmp_path).send(records=["red"])
+        assert Ledger(tmp_path / "ledger").spent().basic == 2
+
+
 @pytest.mark.parametrize("visited", ["signed", "unsigned", "never"])
 @pytest.mark.parametrize("earlier", [False, True])
 def test_a_key_is_noted_for_no_address_of_another_collector(tmp_path: Path, visited: str, earlier: bool) -> None:

@@ -470,7 +470,10 @@ def _open_or_create_ledger(path: Path, budget: Budget | None, identity: Any) -> 
         try:
             refuse_new_ledger_of_used_identity(path, f"{path}{IDENTITY}" if identity is None else identity)
             if budget is None:
-                raise LedgerError(f"there is no ledger {path}; to make it say what it may spend: budget=")
+                raise LedgerError(
+                    f"there is no ledger {path}; if it was there before, restore the newest copy: what was spent stays spent. For a device "
+                    "that has released nothing yet say what it may spend: budget="
+                )
             return Ledger.create(path, budget)
         except LedgerError:
             if not client_ledger_exists(path):  # else another process created it

@@ -273,6 +273,10 @@ _MOST_OUTCOMES = 10**7  # more would fill a device's memory
 _MOST_CELLS, _MOST_COORDINATES = 1 << 17, 10**8  # more would take a device's memory, or minutes
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _SENTENCE = 300  # characters of a server's message to show
+_ANOTHER_ADDRESS = (
+    "A sample that is sent to another address is another one, which costs epsilon again, unless the collector had already signed for both "
+    "addresses when the first one was sent"
+)
 
 
 @dataclass(frozen=True)
@@ -374,7 +378,7 @@ class Collector:
             raise CollectorError(
                 f"agreement {statement.agreement} is signed for {', '.join(map(repr, signature.addresses))}, not for "
                 f"{self.address}: it offers another collector's agreement, or has moved. Nothing was sent; use an "
-                f"address that it is signed for"
+                f"address that it is signed for. {_ANOTHER_ADDRESS}"
             )
         return signature.key
 
@@ -476,10 +480,7 @@ class Collector:
             return answer
         if 300 <= answer.status < 400:
             location = answer.headers.get("location", "elsewhere")[:_SENTENCE]
-            raise CollectorError(
-                f"{self.address} redirects to {location!r}, which is not followed. A sample that is sent to another address is another one, "
-                "which costs epsilon again, unless the collector had already signed for both addresses when the first one was sent"
-            )
+            raise CollectorError(f"{self.address} redirects to {location!r}, which is not followed. {_ANOTHER_ADDRESS}")
         if answer.status == 410:
             raise CollectorError(f"{self.address} has closed the collection: nothing was counted")
         if answer.status in (401, 403):

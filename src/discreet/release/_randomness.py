@@ -441,7 +441,8 @@ def _refuse_second_hard_link(path: str | Path, status: os.stat_result) -> None:
         raise DiscreetError(
             f"secret file {path} has {status.st_nlink} names (hard links), each with its own record of rounds; keep the one beside "
             f"which NAME.rounds lies and remove the others (find {folder} -samefile {shlex.quote(str(path))}, then in higher folders). "
-            "If two have such a record, keep neither, and make a new secret: discreet secret FILE"
+            "If two have such a record, keep neither, and make a new secret: discreet secret FILE (it releases every client anew: what was "
+            "spent stays spent)"
         )
 
 
