@@ -50,6 +50,21 @@ def test_the_same_request_gets_the_same_sample_and_is_charged_once(ledger: Ledge
     assert ledger.spent().basic == Fraction(3, 2)
 
 
+@pytest.mark.parametrize("suffix", ["-journal", "-wal", "-shm"])
+def test_no_ledger_has_a_name_under_which_another_one_keeps_a_part(tmp_path: Path, suffix: str) -> None:
+    """The first use of a ledger "x" removed a ledger "x-journal", with all that was spent in it."""
+    path, part = tmp_path / "x", tmp_path / f"x{suffix}"
+    with pytest.raises(LedgerError, match="choose another name"):
+        Ledger.create(part, Budget(epsilon=2.0))
+    earlier = Ledger.create(tmp_path / "earlier", Budget(epsilon=2.0))
+    charge(earlier, 1, sample=3)
+    earlier.path.rename(part)
+    with pytest.raises(LedgerError, match=r"is there, .* restore .* Otherwise choose another name"):
+        Ledger.create(path, Budget(epsilon=2.0))
+    assert charge(Ledger(part), 1, sample=4) == 3
+    assert os.listdir(tmp_path) == [part.name]
+
+
 def charge_without_removing_the_journal(ledger: Ledger, round: int, sample: int, patch: pytest.MonkeyPatch) -> Path:
     """The files of a crash in the middle of a commit: the new line is written, and the journal that undoes it is still there."""
     journal, second_name = (ledger.path.with_name(f"{ledger.path.name}{suffix}") for suffix in ("-journal", "-kept"))

@@ -185,6 +185,7 @@ _SCHEMA = (
 )
 _PLACE = "CREATE TABLE IF NOT EXISTS place (path BLOB NOT NULL) STRICT"  # books of earlier versions get it when they are written
 _JOURNAL = b"-journal"  # SQLite's suffix
+_SQLITE_SUFFIXES = ("-journal", "-wal", "-shm")  # of files beside a database
 LATEST_COPY = "a copy made after the last release (an older one would release later rounds again)"
 _DAMAGED = f"the file is damaged; restore {LATEST_COPY}, and do not start a new one: what was spent stays spent"
 _REASONS = {
@@ -252,6 +253,7 @@ class Book:
     def create(self, terms: dict[str, Any]) -> None:
         """Make the file, whole with its first line. A file of that name is never replaced, not even an empty one."""
         refuse_system_without_file_owners(self.path, what=self.what, error=LedgerError)
+        self._refuse_name_shared_with_sqlite()
         partial = self.path.parent / f"{self.path.name}{PARTIAL}{secrets.token_hex(8)}"
         try:
             handle = os.open(partial, os.O_RDWR | NEW_FILE, 0o600)
@@ -275,6 +277,24 @@ class Book:
         finally:
             with suppress(OSError, ValueError):
                 partial.unlink()
+
+    def _refuse_name_shared_with_sqlite(self) -> None:
+        """Raise an error if SQLite would take the new file for a part of another one, or another file for a part of the new one.
+
+        It applies and removes such parts: a ledger "x-journal" was removed by the first use of a ledger "x".
+        """
+        for suffix in _SQLITE_SUFFIXES:
+            if self.path.name.endswith(suffix):
+                raise LedgerError(
+                    f"{self.what} {self.path} would be removed by the first use of a file without the {suffix!r} at its end, since SQLite "
+                    "keeps a part of that file under this name; choose another name"
+                )
+            part = f"{self.path}{suffix}"
+            if os.path.lexists(part):
+                raise LedgerError(
+                    f"{part} is there, which SQLite would take for a part of the new {self.what} {self.path}, and remove. If a {self.what} "
+                    f"of this name was there before, restore {LATEST_COPY}: what was spent stays spent. Otherwise choose another name"
+                )
 
     def read_lines(self) -> list[Any]:
         """All lines, verified; the first states what the file is."""
