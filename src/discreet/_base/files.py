@@ -1,7 +1,7 @@
 """Atomic writes of files with the right mode, and checked reads of private files.
 
 A file is written beside its target, flushed to the disk and only then given its name. A crash, a full disk or a kill at any moment leaves the
-old file or the whole new one, never a part. It may leave a file `.NAME.*.partial`.
+old file or the whole new one, never a part. It may leave a file `.NAME.*.partial`, which only its owner may read.
 
 Only a plain file is ever replaced, only if the caller allows it, and it keeps its mode. A link, a device, a pipe or a folder is an error:
 renaming over it would replace the link itself rather than its target.
@@ -15,7 +15,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO
 
@@ -33,6 +33,7 @@ _KINDS = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
 }
+_PRIVATE_MODE = 0o600
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}  # a disk without hard links
 
 
@@ -142,9 +143,13 @@ def atomic_write(
         raise DiscreetError(f"{what} {path} cannot be written: {error_reason(error)}") from None
     try:
         with os.fdopen(handle, "wb") as file:
-            _set_new_file_mode(file, target, private=private)
+            finished_mode = _mode_of_finished_file(file, target, private=private)
+            # for every umask, and until it has its name: it may hold what must not leave yet
+            with nullcontext() if private else suppress(PermissionError):  # such as on FAT, which has no such modes
+                _set_mode(file, _PRIVATE_MODE)
             yield file
             file.flush()
+            _set_mode(file, finished_mode)
             os.fsync(file.fileno())
         check_output_path(path, what=what, replace=replace, fix=fix)
         if replace:
@@ -177,14 +182,18 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _set_new_file_mode(file: IO[bytes], target: Path, *, private: bool) -> None:
+def _mode_of_finished_file(file: IO[bytes], target: Path, *, private: bool) -> int:
+    """The mode of the file that it replaces, or that the umask leaves."""
     if private:
-        os.fchmod(file.fileno(), 0o600)  # for every umask
-        return
-    if not CAN_KEEP_PRIVATE:
-        return
+        return _PRIVATE_MODE
     with suppress(FileNotFoundError):
-        os.fchmod(file.fileno(), stat.S_IMODE(os.lstat(target).st_mode))
+        return stat.S_IMODE(os.lstat(target).st_mode)
+    return stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+
+
+def _set_mode(file: IO[bytes], mode: int) -> None:
+    if CAN_KEEP_PRIVATE and stat.S_IMODE(os.fstat(file.fileno()).st_mode) != mode:
+        os.fchmod(file.fileno(), mode)
 
 
 def _rename_without_replacing(partial: Path, target: Path) -> None:
