@@ -429,6 +429,43 @@ def test_a_signature_of_another_address_vouches_for_nobody(tmp_path: Path) -> No
         assert second.samples() == []
 
 
+def test_an_agreement_that_is_kept_back_does_not_hide_that_its_sample_is_paid_for(tmp_path: Path) -> None:
+    with serving(replies(AGREED, samples=[hung_up, said(200, COUNTED)])) as server:
+        with pytest.raises(CollectorError, match="sending again with round=1"):
+            device(server.address, tmp_path).send(records=["red"])
+        agreement = server.replies["/agreement"]
+        server.replies["/agreement"] = [said(404)]
+        with pytest.raises(
+            CollectorError, match=r"agreement answers 404.*sending again with round=1 .* spends nothing"
+        ):
+            device(server.address, tmp_path).send(records=["red"], round=1)
+        server.replies["/agreement"] = agreement
+        assert device(server.address, tmp_path).send(records=["red"], round=1).counted
+
+
+def test_an_interruption_names_the_round_that_is_paid_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A collector that does not answer is interrupted by the device's owner, and has opened another round by the next call."""
+    agreed = Agreement.of(dc.LinearSampler(dc.Simplex(COLOURS), epsilon=1.0), rounds=2)
+    first, second = (
+        said(200, offering(agreed, agreements=[{"agreement": agreed.id, "follows": None, "open": [number]}]))
+        for number in (1, 2)
+    )
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with serving(replies(agreed, collection=[first, second])) as server:
+        with monkeypatch.context() as patch:
+            patch.setattr(collector.Collector, "send_samples", interrupt)
+            with pytest.raises(
+                KeyboardInterrupt, match=r"send again with round=1; .* Another round costs epsilon again"
+            ):
+                device(server.address, tmp_path).send(records=["red"])
+        client = device(server.address, tmp_path)
+        assert client.send(records=["blue"], round=1).round == 1
+        assert client.ledger.spent().basic == 1
+
+
 def test_the_advice_after_a_move_says_what_another_address_costs(tmp_path: Path) -> None:
     """Unsigned at first, and then signed for other addresses alone: the sample of the advised address is another one, and paid for."""
     with serving(replies(AGREED)) as before, serving(replies(AGREED)) as now:

@@ -297,26 +297,38 @@ class Client:
         # what was sent before may be sent again, and is acknowledged
         last_round = offer.last if offer.closed is not None else None
         number = round or last_round or offer.choose_open_round(None)
+        try:
+            return self._send_sample_of_round(data, offer, to, number, asked=round)
+        except KeyboardInterrupt:  # wherever it comes: without its round, the next call could pay for another
+            raise KeyboardInterrupt(
+                f"interrupted: send again with round={number}; if its sample is paid for in {self.ledger.path}, the same one is sent, and "
+                "nothing is spent. Another round costs epsilon again"
+            ) from None
+
+    def _send_sample_of_round(
+        self, data: DeviceData, offer: Offer, to: Destination, number: int, *, asked: int | None
+    ) -> Receipt:
+        """The sample in the ledger for this round, or a new one, sent until it is acknowledged. `asked`: the round that the caller named."""
         entry, device_draw = self.ledger.answer_to(to, number), None
         if entry is None:
             agreement = self._agreement_for_offer(offer)
-            agreement.check_round(offer.choose_open_round(round))
+            agreement.check_round(offer.choose_open_round(asked))
             self._client_name_or_token(offer, to)
             sampler = agreement.sampler(self._family)
             device_draw = data.prepare_draw(sampler, agreement)
             entry = self.ledger.release_to(to, sampler, device_draw.draw, agreement=agreement, round=number)
         destination = to if entry.to is None else entry.to
-        agreement = self._read_agreement_once(entry.agreement)
-        sampler = _sampler_that_formats_samples(agreement, self._family)
-        sample = entry_sample_as_json_value(entry, sampler)
-        body = collector.sample_request_body(
-            agreement.id,
-            number,
-            self._client_name_or_token(offer, destination),
-            sample,
-            self._longest_sample_length(agreement.id, sampler),
-        )
         try:
+            agreement = self._read_agreement_once(entry.agreement)
+            sampler = _sampler_that_formats_samples(agreement, self._family)
+            sample = entry_sample_as_json_value(entry, sampler)
+            body = collector.sample_request_body(
+                agreement.id,
+                number,
+                self._client_name_or_token(offer, destination),
+                sample,
+                self._longest_sample_length(agreement.id, sampler),
+            )
             verdict = self._collector.send_samples(body, protocol.JSON, 1)
         except CollectorError as error:
             raise CollectorError(
