@@ -20,7 +20,7 @@ import pytest
 
 import discreet as dc
 from discreet.agreement import Agreement
-from discreet.client import Client, Receipt, _client as client_module, _protocol as protocol
+from discreet.client import Client, Receipt, _protocol as protocol
 from discreet.errors import CollectorError
 from discreet.ledger import Budget, Ledger
 from discreet.ledger._client_ledger import Destination
@@ -646,7 +646,7 @@ def test_a_disk_that_fails_while_an_identity_is_made_is_said_so(
     Ledger.create(tmp_path / "ledger", Budget(epsilon=1.0))
     with serving(replies(AGREED)) as server:
         with monkeypatch.context() as patch:
-            patch.setattr(client_module.os, call, fail)
+            patch.setattr(os, call, fail)
             with pytest.raises(dc.LedgerError, match=r"identity .* cannot be made: Input/output error; .*try again"):
                 device(server.address, tmp_path)
         assert device(server.address, tmp_path).send([1, 0, 0]).counted
