@@ -321,6 +321,20 @@ def test_a_file_that_changes_under_way_changes_nothing(tmp_path: Path, secret: P
         assert sent(server.address, secret, path).samples == 2
 
 
+def test_names_and_samples_are_of_one_secret(tmp_path: Path, secret: Path) -> None:
+    """Under the ledger of one secret and another secret, the same samples were sent under other names, and counted twice."""
+    books = PopulationLedger.create(tmp_path / "books", budget=1.0, secret=secret)
+    write_secret(tmp_path / "other")
+    with serving(replies(AGREED)) as server:
+        with pytest.raises(
+            dc.LedgerError, match=r"secret is not the one that ledger .* was created with; give that one"
+        ):
+            sent(server.address, tmp_path / "other", ledger=books)
+        with pytest.raises(dc.DiscreetError, match=r"open one with PopulationLedger\(folder, secret\)"):
+            sent(server.address, secret, ledger=tmp_path / "books")
+        assert server.asked == []
+
+
 def test_first_runs_at_once_share_a_ledger(tmp_path: Path, secret: Path) -> None:
     answers: list[Any] = [said(200, {"counted": 10, "again": 0, "refused": []})]
     ends: list[object] = []

@@ -32,6 +32,7 @@ from discreet.errors import (
     LedgerError,
     check_callable,
     check_choice,
+    check_kind,
     raise_missing_extra,
 )
 from discreet.ledger import (
@@ -159,6 +160,8 @@ def send_table(
     gateway_secret = as_secret(secret)
     if gateway_secret is None:
         raise DiscreetError("a gateway needs a secret; make one with: discreet secret FILE")
+    if ledger is not None:
+        check_kind("ledger", ledger, PopulationLedger, "open one with PopulationLedger(folder, secret)")
     address = parse_address(url, plain_http=plain_http, tls=tls)
     advice = ""  # for whoever stops the run
 
@@ -176,6 +179,11 @@ def send_table(
         if ledger is None
         else ledger
     )
+    if population_ledger.secret != gateway_secret:  # whose clients would have other names, and be counted again
+        raise LedgerError(
+            f"secret is not the one that ledger {population_ledger.folder} was created with; give that one, from which names and samples "
+            "are derived"
+        )
     names = _value_column_names(value)
     make_table_source = _make_table_reader(table, client, names, count, weight, nulls)
 
