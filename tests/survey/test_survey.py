@@ -23,7 +23,7 @@ from discreet.errors import BudgetError, DiscreetError
 from discreet.ledger import Budget, Ledger
 from discreet.mechanisms import best_subset_width_and_variance
 from discreet.privacy import largest_ratio_for_epsilon
-from discreet.release import Question, fresh_secret
+from discreet.release import TOTAL, Question, fresh_secret
 from discreet.survey import (
     Dates,
     JointColumns,
@@ -277,6 +277,37 @@ def test_windows_are_unbiased_and_have_the_stated_variance(size: int, width: int
         assert law @ values == pytest.approx(place, abs=1e-12)
         stated = np.interp(place, np.linspace(0, 1, 257), windows.value_variances(float(growth)))
         assert law @ np.square(values) - place**2 == pytest.approx(stated, rel=2e-3)
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 2.0, 4.0, 8.0])
+def test_a_mean_has_the_variance_of_clients_half_of_whom_are_at_either_end(epsilon: float) -> None:
+    """The coin asks some of the clients, so their own differences count, and no other population has more of both."""
+    sampler = SurveySampler(Survey({"a": 5, "x": Number(0, 1)}, [shares("a"), mean("x")]), epsilon=epsilon)
+    rng, last = np.random.default_rng(2), sampler.survey.columns["x"].size - 1
+    values, chances = list[Any](), list[Any]()  # of the reports on the mean, at both ends and between
+    rows = [5 * cell for cell in (0, last, last // 2, last // 3, last // 10)]
+    share = float(sum(part.share for part in sampler.parts if part.question == 1))
+    for part, chance, weight in zip(sampler.parts, sampler.exact_shares, sampler.uniform_weights, strict=True):
+        if not isinstance(part.blocks, Windows):
+            continue
+        beta = weight / TOTAL
+        values.append(part.blocks.unbiased_report_values(beta))
+        for row in rows:
+            law = np.full(part.blocks.block_count, beta / part.blocks.block_count)
+            for point, probability in part.projection.outcome_probabilities(sampler.survey.columns, row).items():
+                law[point : point + part.blocks.width] += float(probability) * (1 - beta) / part.blocks.width
+            chances.append(float(chance) / share * law)
+    laws = np.array([np.concatenate(chances[row :: len(rows)]) for row in range(len(rows))])
+    report_values = np.concatenate(values)
+
+    def variance_of_answer(population: Any) -> float:
+        law = np.asarray(population) @ laws
+        return float(law @ np.square(report_values) - np.square(law @ report_values)) / share
+
+    assert variance_of_answer([0.5, 0.5, 0, 0, 0]) == pytest.approx(sampler.variance(1), rel=1e-4)
+    assert all(
+        variance_of_answer(rng.dirichlet(np.full(len(rows), 0.3))) <= sampler.variance(1) * 1.0001 for _ in range(100)
+    )
 
 
 @pytest.mark.parametrize(("branching", "depth"), [(2, 4), (3, 3), (4, 2)])
