@@ -293,6 +293,35 @@ def test_the_change_of_a_mean(run: Run, tmp_path: Path) -> None:
         assert mean["high"] - mean["low"] < 0.8
 
 
+@pytest.mark.parametrize(("kind", "column"), [("linear", "sample"), ("reports", "report")])
+def test_what_clients_released_is_no_group(refusal: Callable[..., str], drinks: Path, kind: str, column: str) -> None:
+    """Within equal samples there is nothing to estimate, and an interval would exclude nearly every population."""
+    line = refusal("estimate", str(drinks / f"january.{kind}.parquet"), "--by", column)
+    assert f"column '{column}'" in line
+    assert "a public column" in line
+
+
+def test_a_group_called_like_clients_without_one_is_not_joined_with_them(
+    run: Run, refusal: Callable[..., str], drinks: Path, tmp_path: Path
+) -> None:
+    groups = [None] * 10 + ["(no group)"] * 20 + ["north"] * (CLIENTS - 30)
+    pl.DataFrame({"person": np.arange(CLIENTS), "region": groups}).write_csv(tmp_path / "clients.csv")
+    asked = ["estimate", str(drinks / "january.linear.parquet"), "--by", "region", "--clients-table"]
+    assert "'(no group)'" in refusal(*asked, str(tmp_path / "clients.csv"), "--null-groups", "group")
+    dropped = json.loads(run(*asked, str(tmp_path / "clients.csv"), "--null-groups", "drop", "--json").stdout)
+    assert {each["group"]: each["clients"] for each in dropped["groups"]} == {"(no group)": 20, "north": CLIENTS - 30}
+
+
+@pytest.mark.parametrize("nulls", ["error", "drop", "group"])
+def test_clients_whose_names_are_written_otherwise_are_not_called_clients_without_a_group(
+    refusal: Callable[..., str], drinks: Path, tmp_path: Path, nulls: str
+) -> None:
+    names = [f"{number}.0" for number in range(CLIENTS)]
+    pl.DataFrame({"person": names, "region": ["north"] * CLIENTS}).write_csv(tmp_path / "clients.csv")
+    asked = ["estimate", str(drinks / "january.linear.parquet"), "--by", "region", "--null-groups", nulls]
+    assert "(1, not 1.0)" in refusal(*asked, "--clients-table", str(tmp_path / "clients.csv"))
+
+
 def test_an_empty_table_of_clients_leaves_everybody_without_a_group(
     refusal: Callable[..., str], drinks: Path, tmp_path: Path
 ) -> None:

@@ -273,6 +273,11 @@ class GroupReader:
     """
 
     def __init__(self, source: Source, key: pl.Expr, groups: ClientGroups, column: str, most: int) -> None:
+        if groups.table is None and groups.column == column:
+            raise DiscreetError(
+                f"column {column!r} of {source.name} holds what clients released, which is alike in each of its groups and tells nothing "
+                "there; name a public column of the clients"
+            )
         self._source, self._key, self._groups, self._column, self._most = source, key, groups, column, most
         self._names: set[str] = set()
         self.total = self.missing = 0
@@ -283,6 +288,7 @@ class GroupReader:
             self.total += int(frame[NUMBER].sum())
             self.missing += int(frame.filter(pl.col(_GROUP).is_null())[NUMBER].sum())
             if self._groups.nulls == "group":
+                self._refuse_group_called_like_no_group(frame)
                 frame = frame.with_columns(pl.col(_GROUP).fill_null(NO_GROUP))
             for (name,), part in frame.drop_nulls(_GROUP).group_by(_GROUP):
                 self._names.add(str(name))
@@ -293,9 +299,22 @@ class GroupReader:
                     )
                 yield str(name), part
 
+    def _refuse_group_called_like_no_group(self, frame: pl.DataFrame) -> None:
+        """Refuse a group whose name is that of the clients without one, with which it would be joined."""
+        if (frame[_GROUP] == NO_GROUP).any():
+            raise DiscreetError(
+                f"column {self._groups.column!r} has a group called {NO_GROUP!r}, as --null-groups group calls the clients without one; "
+                "rename it, or say --null-groups drop"
+            )
+
     def refuse_clients_without_group(self) -> None:
         """Refuse clients without a group, where they are an error, and a source without any group."""
         groups = self._groups
+        if groups.table is not None and self.missing == self.total and groups.table[_GROUP].count():
+            raise DiscreetError(
+                f"none of the {self.total:,} clients in {self._source.name} has a group in column {groups.column!r} of the table of clients; "
+                "write the names of clients alike in both (1, not 1.0), or say which column has them: --client COLUMN"
+            )
         if self.missing and groups.nulls == "error":
             where = f"column {groups.column!r}" + ("" if groups.table is None else " of the table of clients")
             raise DiscreetError(
