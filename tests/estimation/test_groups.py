@@ -1,9 +1,11 @@
 """Groups of clients: each estimated by itself, with intervals that hold for all groups and outcomes at once."""
 
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import discreet as dc
@@ -155,3 +157,12 @@ def test_statistics_of_counted_reports_come_from_their_counts() -> None:
 def test_what_is_no_group_is_refused(arguments: dict[str, Any], said: str) -> None:
     with pytest.raises(DiscreetError, match=said):
         estimate_groups(LINEAR, **arguments)
+
+
+@pytest.mark.parametrize("missing", [None, math.nan, pd.NA, pd.NaT])
+def test_a_missing_name_is_no_group_and_no_client(missing: Any) -> None:
+    samples = ["red", "blue", "blue"]
+    with pytest.raises(DiscreetError, match="1 of 3 clients have no group"):
+        estimate_groups(LINEAR, samples=samples, groups=["north", missing, "north"])
+    with pytest.raises(DiscreetError, match="missing names"):
+        population(LINEAR, samples=samples, clients=["ann", missing, "bob"])

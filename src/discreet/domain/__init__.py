@@ -59,6 +59,7 @@ with imports_on_first_use(globals()):
         as_domain,
         check_digest_format as check_digest_format,
         domain_from_terms as domain_from_terms,
+        is_missing as is_missing,
         is_number_or_number_text as is_number_or_number_text,
         read_date as read_date,
     )

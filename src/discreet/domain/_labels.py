@@ -167,7 +167,7 @@ class Labels(Domain[Outcome]):
             raise DiscreetError(
                 "records is not a list of single labels; pass one label for each record of one client (many clients: counts=)"
             )
-        if any(_is_missing(record) for record in unknown_labels):
+        if any(is_missing(record) for record in unknown_labels):
             raise DiscreetError("records has missing values (None or NaN); leave them out, or map them to a label")
         if unknown_labels:
             raise DiscreetError(
@@ -437,7 +437,7 @@ def _read_labels(labels: list[Any], size: int, where: str, version: int) -> Labe
     return domain
 
 
-def _is_missing(record: Any) -> bool:
+def is_missing(record: Any) -> bool:
     """Whether a record stands for no value: None, NaN, or the NA and NaT of pandas."""
     if record is None or type(record).__name__ in ("NAType", "NaTType"):
         return True

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from discreet._base.labelled import unbox_arrow_column
 from discreet.audit import MOST_DRAWS
-from discreet.domain import LARGEST_VALUE, Bins, Domain, Interval
+from discreet.domain import LARGEST_VALUE, Bins, Domain, Interval, is_missing
 from discreet.errors import DiscreetError, check_count
 from discreet.estimation._inference import Ends, average_upper_bound, largest_report_sum, sum_values_in_each_report
 from discreet.mechanisms import (
@@ -80,8 +80,11 @@ def refuse_repeated_clients(clients: Any, samples: Any) -> None:
         raise DiscreetError("clients is not a list of names or numbers, one for each of the samples") from None
     if len(names) != number:
         raise DiscreetError(f"clients names {len(names):,} clients for {number:,} samples; name one for each")
-    if None in names:
-        raise DiscreetError("clients holds None: a sample without a client; leave it out")
+    missing = sum(map(is_missing, names))
+    if missing:
+        raise DiscreetError(
+            f"clients has {missing:,} missing names (None or NaN): a sample without a client; leave it out"
+        )
     if distinct < number:
         raise DiscreetError(
             f"clients names the same clients again in {number - distinct:,} of {number:,} places: samples of several rounds, or one "

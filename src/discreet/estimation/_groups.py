@@ -40,7 +40,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.agreement import Agreement
-from discreet.domain import Domain
+from discreet.domain import Domain, is_missing
 from discreet.errors import OPEN_UNIT, DiscreetError, check_kind
 from discreet.estimation._counting import LARGEST, column_as_list, default_bin_count, line_cells_of_sampler
 from discreet.estimation._from_releases import population, reported_population, reported_statistic
@@ -265,7 +265,7 @@ def _split_releases_by_group(releases: Any, groups: Any) -> dict[Any, list[Any]]
         raise DiscreetError("groups is not a list, one group for each client") from None
     if len(values) != len(names):
         raise DiscreetError(f"groups names {len(names):,} groups for {len(values):,} clients; name one for each")
-    missing = sum(name is None or name != name for name in names)
+    missing = sum(map(is_missing, names))
     if missing:
         raise DiscreetError(
             f"{missing:,} of {len(names):,} clients have no group; leave them out, or name a group for them"

@@ -201,7 +201,7 @@ class SurveyColumns(Mapping[str, Domain]):
             if isinstance(self._given[name], Dates):
                 days = check_list(f"column {name!r}", values, "pass a day for each row")
                 values = [_date_as_text(value) for value in days]
-            if np.ma.isMaskedArray(table[name]) or np.ndim(values) > 1:
+            if np.ma.isMaskedArray(table[name]) or _has_several_dimensions(values):
                 raise DiscreetError(
                     f"column {name!r} is masked or has several dimensions; pass one plain value for each row"
                 )
@@ -265,6 +265,14 @@ class SurveyColumns(Mapping[str, Domain]):
         for name in names:
             outcomes = outcomes * self._domains[name].size + self.column_outcomes_of_rows(rows, name)
         return outcomes
+
+
+def _has_several_dimensions(values: Any) -> bool:
+    """Whether values are rows of values, also of several lengths."""
+    try:
+        return np.ndim(values) > 1
+    except ValueError:
+        return True
 
 
 def _refuse_too_many_days(columns: Mapping[str, Any]) -> None:
