@@ -9,7 +9,7 @@ import pytest
 
 from discreet import Simplex
 from discreet.errors import DiscreetError
-from discreet.estimation import nearest_law, report_liars, reported_average, reported_population
+from discreet.estimation import nearest_law, pooled_population, report_liars, reported_average, reported_population
 from discreet.estimation._shifts import fewest_and_most_outcomes_in_report
 from discreet.mechanisms import ReportCounts, ReportSampler
 from discreet.mechanisms._reports._blocks import AffineBlocks, BlockFamily, MaskedSubsets, RankedSubsets, SingleOutcomes
@@ -270,3 +270,17 @@ def test_the_shift_of_no_list_of_outcomes_is_refused() -> None:
     found = reported_population(ReportSampler(Simplex(3), epsilon=1.0), reports=[0, 1])
     with pytest.raises(DiscreetError, match=r"outcomes = 1.5 is not a list; pass labels or outcome numbers"):
         report_liars(found).shift_of(1.5)  # type: ignore[arg-type]
+
+
+def test_reports_of_another_epsilon_with_the_same_blocks_are_doubted() -> None:
+    """Their numbers are valid, and shares would be estimated far outside of what is possible."""
+    made, read = (ReportSampler(Simplex(6), epsilon=epsilon) for epsilon in (0.3, 0.1))
+    assert made.blocks == read.blocks
+    reports = made.release_records(np.ones(60_000, dtype=np.int64))
+    assert reported_population(made, reports=reports).doubts == ()
+    found = reported_population(read, reports=reports)
+    (doubt,) = found.doubts
+    assert "of the reports hold 1, more than" in doubt
+    assert pooled_population([found]).doubts == (f"stage 1: {doubt}",)
+    alike = read.release_records(np.ones(60_000, dtype=np.int64))
+    assert reported_population(read, reports=alike).doubts == ()

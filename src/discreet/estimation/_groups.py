@@ -413,7 +413,6 @@ class PooledPopulation:
         doubts = [
             f"stage {number}: {doubt}"
             for number, stage in zip(numbers, self.stages, strict=True)
-            if isinstance(stage, Population)
             for doubt in stage.doubts_about_agreement
         ]
         if not self.exact:

@@ -195,6 +195,21 @@ class PopulationEstimate(ABC):
             second.blur,
         )
 
+    def _first_outcome_with_share_beyond_limit(self, limits: Floats, *, above: bool) -> int | None:
+        """The first outcome whose released share is almost surely beyond its limit."""
+        among = len(self.counts)
+        if self.rows is None:
+            miss = one_sided_miss_probability(1.0 - 2.0 * _IMPOSSIBLE, among)
+            return first_outcome_with_share_beyond_limit(self.counts, self.clients, limits, miss, above=above)
+        low, high = self.rows.share_interval_ends(1.0 - 2.0 * _IMPOSSIBLE, among=among)
+        outcomes = np.flatnonzero(low > limits * (1.0 + AT_LIMIT) if above else high < limits * (1.0 - AT_LIMIT))
+        return int(outcomes[0]) if len(outcomes) else None
+
+    @property
+    @abstractmethod
+    def doubts_about_agreement(self) -> tuple[str, ...]:
+        """Warnings of released shares that no clients can have under the agreement."""
+
     def _doubts_about_examples(self, releases: str) -> tuple[str, ...]:
         """The doubt that weighted examples raise, if there are any that do not explain the releases."""
         if self.reweighted is None or self.reweighted.explains:
@@ -357,16 +372,6 @@ class Population(PopulationEstimate):
             )
         return (*doubts, *self._doubts_about_examples("samples"))
 
-    def _first_outcome_with_share_beyond_limit(self, limits: Floats, *, above: bool) -> int | None:
-        """The first outcome whose share is almost surely beyond its limit."""
-        among = len(self.counts)
-        if self.rows is None:
-            miss = one_sided_miss_probability(1.0 - 2.0 * _IMPOSSIBLE, among)
-            return first_outcome_with_share_beyond_limit(self.counts, self.clients, limits, miss, above=above)
-        low, high = self.rows.share_interval_ends(1.0 - 2.0 * _IMPOSSIBLE, among=among)
-        outcomes = np.flatnonzero(low > limits * (1.0 + AT_LIMIT) if above else high < limits * (1.0 - AT_LIMIT))
-        return int(outcomes[0]) if len(outcomes) else None
-
     def _cumulative_share_interval_ends(self, order: NDArray[np.int64], counts: NDArray[np.int64]) -> Ends:
         """Intervals of the cumulative shares of the outcomes in this order, with these cumulative counts."""
         if self.rows is not None:
@@ -515,7 +520,20 @@ class ReportedPopulation(PopulationEstimate):
     @property
     def doubts(self) -> tuple[str, ...]:
         """Warnings to read before trusting the numbers; empty if there are none."""
-        return self._doubts_about_examples("reports")
+        return (*self.doubts_about_agreement, *self._doubts_about_examples("reports"))
+
+    @cached_property
+    def doubts_about_agreement(self) -> tuple[str, ...]:
+        """Warnings of outcomes that more or fewer reports hold than any clients can explain under the agreement."""
+        doubts, chances = [], self.sampler.chances
+        for above, limit, word in ((True, chances.inside, "more than"), (False, chances.outside, "less than")):
+            outcome = self._first_outcome_with_share_beyond_limit(np.full(len(self.counts), limit), above=above)
+            if outcome is not None:
+                doubts.append(
+                    f"{self._released_frequencies[outcome]:.3g} of the reports hold {self.domain.names[outcome]!r}, {word} the {limit:.3g} "
+                    "that this agreement allows for any clients; are these reports of another agreement"
+                )
+        return tuple(doubts)
 
     def client_intervals_from_released_intervals(self, released: Ends, mu: Floats | None = None) -> Ends:
         """Intervals of the probabilities that a report holds an outcome, as intervals of its share; no reference counts in them."""
