@@ -18,6 +18,7 @@ from discreet.cli._estimate._groups import _notes_on_groups
 from discreet.cli._printing import percent_text
 from discreet.estimation import ClientGroups, change, estimate_groups, population, reported_population
 from discreet.estimation._client_tables import group_sort_key
+from discreet.mechanisms import ReportCounts
 from tests.pictures import assert_picture
 
 Run = Callable[..., Any]
@@ -299,6 +300,19 @@ def test_what_clients_released_is_no_group(refusal: Callable[..., str], drinks: 
     line = refusal("estimate", str(drinks / f"january.{kind}.parquet"), "--by", column)
     assert f"column '{column}'" in line
     assert "a public column" in line
+
+
+@pytest.mark.parametrize("column", ["agreement", "place", "region"])
+def test_what_reports_add_up_to_has_no_groups(
+    refusal: Callable[..., str], drinks: Path, tmp_path: Path, column: str
+) -> None:
+    agreement = dc.Agreement.read(drinks / "reports.json")
+    sampler = agreement.report_sampler()
+    table = ReportCounts(sampler).add(sampler.release_records(["tea"] * 300)).table
+    exported = pl.DataFrame({"place": np.arange(len(table)), "counted": table})
+    exported.with_columns(agreement=pl.lit(agreement.id)).write_csv(tmp_path / "counts.csv")
+    asked = ["estimate", str(tmp_path / "counts.csv"), "--agreement", str(drinks / "reports.json")]
+    assert "discreet collect --groups" in refusal(*asked, "--by", column)
 
 
 def test_a_group_called_like_clients_without_one_is_not_joined_with_them(

@@ -414,6 +414,11 @@ def tally_releases_by_group(
     source: Source, tally: SampleTally | ReportTally, groups: ClientGroups, *, column: str, keep: bool = False
 ) -> tuple[dict[str, Any], dict[str, NDArray[np.uint64]], int]:
     """The counts of each group of a tallied source, its reports where they are to be kept, and how many clients were left out."""
+    if isinstance(tally, ReportTally) and column not in source.schema:
+        raise DiscreetError(
+            f"{source.name} holds what reports add up to, from which those of a group cannot be told; collect each group under an "
+            "agreement of its own: discreet collect --groups"
+        )
     whole_number = _whole_number_expression(column)
     key, coding = (
         (whole_number, None)
