@@ -203,7 +203,7 @@ def choose_question_shares_and_wider_tables(
 ) -> tuple[list[float], list[Part]]:
     """The share of clients for each question, and parts for wider tables; `capacity`: how many report numbers they may take."""
     roots = [
-        math.sqrt(max(strategy.coin_variance * question.weight, 1e-12))
+        math.sqrt(max(strategy.variance * question.weight, 1e-12))
         for question, strategy in zip(questions, strategies, strict=True)
     ]
     separate_shares = [root / sum(roots) for root in roots]  # the best shares if no answer helps another

@@ -14,8 +14,7 @@ w/M = 1/(e^(eps/2) + 1) the piecewise one of Wang et al. (2019), and a coin betw
 smallest worst-case variance among some with M <= 64, alone or by a coin with the two ends. (Past eps = 8 more numbers would be better.)
 These are the variances v(u) of a report's value given u. Clients differ, and a coin asks only some of them, so the answer of clients drawn
 from a population has the variance E[v(u) + (u - 1/2)^2] - (E u - 1/2)^2. v is the same at u and 1 - u. So this is largest for clients half of
-whom are at the u with the largest v(u) + (u - 1/2)^2, and half at 1 - u. That is `Strategy.variance`. The coin is chosen by the
-largest v(u) alone (`Strategy.coin_variance`).
+whom are at the u with the largest v(u) + (u - 1/2)^2, and half at 1 - u. That is `Strategy.variance`, by which the coin is chosen.
 
 **A distribution function and its quantiles.** A tree over K = B^L equal cells: level l has B^l nodes, and each client reports its node of
 one level by blocks. Let level l have share pi_l and variance v_l per node. The contrasts of children at depth j are seen by every level
@@ -237,17 +236,10 @@ class Strategy:
         parts: what its clients are asked; shares add up to 1.
         variance: n times the variance of its answer in the worst population that is considered, if all clients are asked: that of a share
             in the uniform population, of a mean in parts of the range, of the distribution function on average over its cells.
-        variance_given_clients: of a mean, the largest for clients who all hold the same number.
     """
 
     parts: tuple[Part, ...]
     variance: float
-    variance_given_clients: float | None = None
-
-    @property
-    def coin_variance(self) -> float:
-        """The variance by which the coin is chosen: of a mean, that of reports on the same number."""
-        return self.variance if self.variance_given_clients is None else self.variance_given_clients
 
 
 def choose_strategy(question: SurveyQuestion, index: int, columns: SurveyColumns, bound: Fraction) -> Strategy:
@@ -328,17 +320,16 @@ def _strategy_for_mean(column: str, index: int, growth: float) -> Strategy:
     parts = [Part(index, NumberPoint(column, windows.size), windows, share)]
     if share < 1.0:
         parts.append(Part(index, NumberPoint(column, 2), Windows(2, 1), 1.0 - share))
-    return _strategy_of_mean_parts(parts, growth)
+    return Strategy(tuple(parts), _mean_variance_in_worst_population(parts, growth))
 
 
-def _strategy_of_mean_parts(parts: Sequence[Part], growth: float) -> Strategy:
-    """The strategy that parts on a mean are, whose shares add up to 1."""
+def _mean_variance_in_worst_population(parts: Sequence[Part], growth: float) -> float:
+    """n times the variance of a mean, for clients drawn from the population where it is largest; their shares add up to 1."""
     variances = sum(
         part.share * part.blocks.value_variances(growth) for part in parts if isinstance(part.blocks, Windows)
     )
     from_middle = np.linspace(-0.5, 0.5, _STEPS + 1)
-    in_worst_population = float((variances + np.square(from_middle)).max())
-    return Strategy(tuple(parts), in_worst_population, float(np.max(variances)))
+    return float((variances + np.square(from_middle)).max())
 
 
 @dataclass(frozen=True)
@@ -439,7 +430,7 @@ def strategy_of_parts(question: SurveyQuestion, parts: Sequence[Part], bound: Fr
     if isinstance(question, QuantileQuestion):
         return Strategy(scaled_parts, _distribution_function_variance(scaled_parts, growth))
     if isinstance(blocks, Windows):
-        return _strategy_of_mean_parts(scaled_parts, growth)
+        return Strategy(scaled_parts, _mean_variance_in_worst_population(scaled_parts, growth))
     if isinstance(question, LinearQuestion):
         if isinstance(blocks, WeightedBlocks):
             return Strategy(
