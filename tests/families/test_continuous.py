@@ -339,12 +339,31 @@ def test_cells_that_are_too_coarse_for_the_reference_are_told() -> None:
     family = dc.DensityBand(lambda x: 1.0 + 0.99 * np.sin(2000.0 * x), box=(0.0, 1.0), lower=0.0, upper=9.0)
     with pytest.warns(dc.errors.UnresolvedWarning, match=r"varies within cells.*take many more cells, or Points"):
         family.cells(8, "one rule")
+    family.cells(2048)
+
+
+def test_refined_masses_are_said_to_be_off_by_their_own_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The warning told the error of the coarser masses they were compared with: .06 where they were right to 1e-6."""
+    spike = dc.DensityBand(
+        lambda x: 1.0 + 300.0 * np.exp(-((x - 0.377) ** 2).sum(axis=1) / 1e-4), [(0, 1)] * 2, lower=0, upper=9
+    )
+    cells = spike.cells(4)
+    assert cells.is_refined
+    bumps = [
+        special.erf((cells.panels.upper - 0.377) / 0.01)[:, axis]
+        - special.erf((cells.panels.lower - 0.377) / 0.01)[:, axis]
+        for axis in (0, 1)
+    ]
+    expected = cells.panels.volume + 300.0 * math.pi * 1e-4 / 4.0 * bumps[0] * bumps[1]
+    assert np.abs(cells.masses - expected / expected.sum()).sum() < 3e-6
+
     disc = dc.DensityBand(
         lambda x: np.where(np.hypot(x[:, 0] - 0.4, x[:, 1] - 0.4) < 0.013, 1e4, 1.0), [(0, 1)] * 2, lower=0, upper=9
     )
-    with pytest.warns(dc.errors.UnresolvedWarning, match="varies within cells"):
-        disc.cells(100)
-    family.cells(2048)
+    assert disc.cells(100).is_refined
+    monkeypatch.setattr("discreet.families._integration._COARSE_CELLS", 1e-4)
+    with pytest.warns(dc.errors.UnresolvedWarning, match=r"varies within cells.*off by 0\.001 in"):
+        disc.cells(101)
 
 
 def test_smooth_references_are_resolved_by_few_cells() -> None:

@@ -377,11 +377,13 @@ class CellPartition:
     @classmethod
     def of_family(cls, family: ContinuousFamily, count: int, refinement: str | None) -> CellPartition:
         """At least `count` cells, with refined masses if so agreed, or if it is left open and one rule on each cell is not accurate."""
-        panels, masses = _cells_of_at_most_equal_mass(family, count, _reference_masses_of_panels)
-        unresolved_mass = _total_variation_to_finer_masses(family, panels, masses) if refinement != REFINED else 0.0
+        unresolved_mass = 0.0
+        if refinement != REFINED:
+            panels, masses, _ = _cells_of_at_most_equal_mass(family, count, _reference_masses_of_panels)
+            unresolved_mass = _total_variation_to_finer_masses(family, panels, masses)
         if refinement == REFINED or (refinement is None and unresolved_mass > _LARGEST_ONE_RULE_ERROR):
-            panels, masses = _cells_of_at_most_equal_mass(family, count, _refined_reference_masses_of_panels)
-            refinement, unresolved_mass = REFINED, _total_variation_to_finer_masses(family, panels, masses)
+            panels, masses, errors = _cells_of_at_most_equal_mass(family, count, _refined_reference_masses_of_panels)
+            refinement, unresolved_mass = REFINED, 0.5 * float(errors.sum() / masses.sum())
         if unresolved_mass > _COARSE_CELLS:
             warn_caller(
                 f"the reference of {family!r} varies within cells: the masses of the {len(panels)} cells are off by {unresolved_mass:.1g} in "
@@ -458,44 +460,48 @@ class CellPartition:
 
 
 def _cells_of_at_most_equal_mass(
-    family: ContinuousFamily, count: int, masses_of_panels: Callable[[ContinuousFamily, Panels], Floats]
-) -> tuple[Panels, Floats]:
-    """Cells halved along their longest side until none exceeds mass 1/count, with their masses.
+    family: ContinuousFamily,
+    count: int,
+    masses_and_errors_of_panels: Callable[[ContinuousFamily, Panels], tuple[Floats, Floats]],
+) -> tuple[Panels, Floats, Floats]:
+    """Cells halved along their longest side until none exceeds mass 1/count, with their masses and the estimated errors of these.
 
-    Cells of mass 0 stay only if the family serves everybody.
+    Cells of next to no mass stay only if the family serves everybody.
     """
     panels = Panels.from_edges(family.chart.breaks)
-    masses = masses_of_panels(family, panels)
+    masses, errors = masses_and_errors_of_panels(family, panels)
     while True:
         heavy = masses > masses.sum() / count * (1.0 + 1e-9)
         if not heavy.any() or len(panels) > 64 * count:
             break
         halves = panels[heavy].halve_each_panel_along_its_axis(_longest_axis_of_cells(family, panels[heavy]))
         panels = panels[~heavy].concat(halves)
-        masses = np.concatenate([masses[~heavy], masses_of_panels(family, halves)])
+        masses_of_halves, errors_of_halves = masses_and_errors_of_panels(family, halves)
+        masses = np.concatenate([masses[~heavy], masses_of_halves])
+        errors = np.concatenate([errors[~heavy], errors_of_halves])
     is_kept = masses > (0.0 if family.any_client else 1e-15 * masses.max())
-    return panels[is_kept], masses[is_kept]
+    return panels[is_kept], masses[is_kept], errors[is_kept]
 
 
-def _reference_masses_of_panels(family: ContinuousFamily, panels: Panels) -> Floats:
-    """(n,) reference masses of panels, with nodes where the reference reports narrow features."""
+def _reference_masses_of_panels(family: ContinuousFamily, panels: Panels) -> tuple[Floats, Floats]:
+    """(n,) reference masses of panels, with nodes where the reference reports narrow features; no error is estimated, which says 0."""
     fine, owner = family.refine_panels(panels, family.given_densities, _MOST_NODES)
     masses = family.nodes_of_panels(fine, ORDER[family.dim]).masses.sum(axis=1)
-    return sum_by_cell(masses, owner, len(panels))
+    return sum_by_cell(masses, owner, len(panels)), np.zeros(len(panels))
 
 
-def _refined_reference_masses_of_panels(family: ContinuousFamily, panels: Panels) -> Floats:
-    """The same of panels that are split until an estimate of the error is small."""
+def _refined_reference_masses_of_panels(family: ContinuousFamily, panels: Panels) -> tuple[Floats, Floats]:
+    """The same of panels that are split until an estimate of the error is small, and this estimate."""
 
     def density_in_coordinates(t: Floats) -> Floats:
         density = np.exp(family.log_reference(family.points_inside_at_coordinates(t).reshape(-1, family.dim)))
         return np.nan_to_num(density.reshape(t.shape[:-1]) * family.chart.jacobian(t), nan=0.0)
 
     parts, cells = _parts_of_cells(family, panels)
-    _, owner, masses, _ = refine_and_integrate_by_panel(
+    _, owner, masses, errors = refine_and_integrate_by_panel(
         parts, density_in_coordinates, _REFINED_CELLS, 0.0, ends=family.dim == 1
     )
-    return sum_by_cell(masses, cells[owner], len(panels))
+    return sum_by_cell(masses, cells[owner], len(panels)), sum_by_cell(errors, cells[owner], len(panels))
 
 
 def _total_variation_to_finer_masses(family: ContinuousFamily, panels: Panels, masses: Floats) -> float:
@@ -503,7 +509,7 @@ def _total_variation_to_finer_masses(family: ContinuousFamily, panels: Panels, m
     if len(panels) * _CHECKED_WAYS[family.dim] ** family.dim > _CHECKED_PARTS:
         return 0.0
     parts, cells = _parts_of_cells(family, panels)
-    finer_masses = sum_by_cell(_reference_masses_of_panels(family, parts), cells, len(panels))
+    finer_masses = sum_by_cell(_reference_masses_of_panels(family, parts)[0], cells, len(panels))
     return 0.5 * float(np.abs(masses / masses.sum() - finer_masses / finer_masses.sum()).sum())
 
 
