@@ -152,6 +152,15 @@ def test_cells_keep_the_masses_that_were_agreed_on() -> None:
         dc.Agreement.from_json(json.dumps(wrong))
 
 
+def test_an_agreement_in_very_many_dimensions_is_read_again() -> None:
+    """A limit for what devices are offered was one for all readers, and `Agreement.of` made agreements that nobody could read."""
+    sampler = dc.OptimalSampler(
+        dc.LaplaceMixtures(100_001, radius=1e-3), epsilon=1.0, discretisation=dc.Points(2, seed=1)
+    )
+    made = dc.Agreement.of(sampler)
+    assert dc.Agreement.from_json(made.text) == made
+
+
 def test_points_far_to_the_right_are_those_that_were_agreed_on() -> None:
     """The file was made before points beyond 32 scales were drawn from the left: never regenerate it."""
     earlier = dc.Agreement.read(GOLDEN / "2" / "laplace-far-right.json")

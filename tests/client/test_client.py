@@ -301,7 +301,6 @@ def test_an_agreement_is_what_its_id_says_or_nothing_is_released(tmp_path: Path)
         (json.dumps({**json.loads(AGREED.text), "epsilon": "1"}).encode(), "offers an invalid agreement"),
         (json.dumps({**json.loads(AGREED.text), "purpose": [0] * 10_000}).encode(), "offers an invalid agreement"),
         (_agreement_text(_mixtures(by=[])), r"invalid agreement: family\.atoms = .* cells or points"),
-        (_agreement_text(_mixtures(dim=10**9)), r"invalid agreement: family\.dim is more than 100,000"),
         (_agreement_text({"kind": "simplex", "size": 10**9, "interval": [0, 1]}, other=0), "other has no meaning"),
         (
             _agreement_text({**TABLE, "table": {"axes": [[0, ["a"], 2]], "values": [0.1, 0.2]}}),
@@ -323,9 +322,9 @@ TABLE = {
 }  # fmt: skip
 
 
-def _mixtures(by: Any = "points", dim: int = 1, count: int = 8) -> dict[str, Any]:
+def _mixtures(by: Any = "points", dim: int = 1, count: int = 8, **more: Any) -> dict[str, Any]:
     seed = {"seed": 1} if by == "points" else {}
-    atoms = {"by": by, "count": count, "digest": DIGEST, **seed}
+    atoms = {"by": by, "count": count, "digest": DIGEST, **seed, **more}
     return {"kind": "laplace mixtures", "dim": dim, "radius": 1, "scale": 1, "atoms": atoms}
 
 
@@ -340,7 +339,13 @@ def _agreement_text(family: dict[str, Any], **terms: Any) -> bytes:
         ({"kind": "simplex", "size": 10**9, "interval": [0, 1]}, "1,000,000,000 outcomes"),
         (_mixtures(count=10**9), "1,000,000,000 points in 1 dimension; no more than 100,000,000 coordinates"),
         (_mixtures(dim=10**5, count=10**4), "10,000 points in 100,000 dimensions"),
+        (_mixtures(dim=10**6), "8 points in 1,000,000 dimensions; no more than 100,000 dimensions"),
+        (_mixtures("cells", dim=10**9), "8 cells in 1,000,000,000 dimensions; no more than 100,000 dimensions"),
         (_mixtures("cells", count=10**6), "1,000,000 cells in 1 dimension; no more than 131,072 cells"),
+        (
+            _mixtures("cells", 3, 1 << 17, masses="refined"),
+            "no more than 4,096 cells with refined masses can be collected",
+        ),
     ],
 )
 def test_an_agreement_too_large_to_be_held_is_refused(tmp_path: Path, family: dict[str, Any], why: str) -> None:

@@ -69,7 +69,6 @@ MIXTURES: dict[str, type[GaussianMixtures | LaplaceMixtures]] = {
     "laplace mixtures": LaplaceMixtures,
 }
 DENSITY_BAND = "density band"
-_MOST_DIMENSIONS, _MOST_ATOMS = 10**5, 10**9
 _ATOMS = {
     "cells": Fields.from_names("by count digest", "masses"),
     "points": Fields.from_names("by count digest seed"),
@@ -246,7 +245,7 @@ def _atoms_as_json_object(sampler: Sampler[AnyFamily]) -> dict[str, Any]:
 
 def read_continuous_terms(fields: dict[str, Any], version: int = VERSION) -> ContinuousTerms:
     """The terms in a document of that version; an error names the first wrong field."""
-    kind, dim = fields["kind"], check_count("family.dim", fields["dim"], most=_MOST_DIMENSIONS)
+    kind, dim = fields["kind"], check_count("family.dim", fields["dim"])
     atoms, box = _parse_released_atoms(fields["atoms"]), _parse_density_box(fields.get("box"), dim)
     if kind in MIXTURES:
         radius = POSITIVE.check("family.radius", fields.get("radius"))
@@ -286,7 +285,7 @@ def _parse_released_atoms(atoms: Any) -> dict[str, Any]:
         raise DiscreetError(
             f"family.atoms has the fields {sorted(atoms)}; released by {by} it has {sorted(_ATOMS[by].needed)}"
         )
-    count = check_count("family.atoms.count", atoms["count"], 2, most=_MOST_ATOMS)
+    count = check_count("family.atoms.count", atoms["count"], 2)
     terms = {"by": by, "count": count, "digest": check_digest_format("family.atoms.digest", atoms["digest"])}
     if by == "points":
         return {**terms, "seed": check_count("family.atoms.seed", atoms["seed"], 0)}

@@ -270,7 +270,8 @@ _ID = re.compile("[0-9a-f]{64}")
 _MOST_SAID = 1 << 20  # bytes of JSON
 _MOST_AGREED = 1 << 26  # bytes of an agreement that lists its labels
 _MOST_OUTCOMES = 10**7  # more would fill a device's memory
-_MOST_CELLS, _MOST_COORDINATES = 1 << 17, 10**8  # more would take a device's memory, or minutes
+_MOST_CELLS, _MOST_REFINED_CELLS = 1 << 17, 1 << 12  # more would take a device's memory, or minutes
+_MOST_DIMENSIONS, _MOST_COORDINATES = 10**5, 10**8  # and so would more of these
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _SENTENCE = 300  # characters of a server's message to show
 _ANOTHER_ADDRESS = (
@@ -410,12 +411,17 @@ class Collector:
     def _refuse_costly_atoms(self, terms: ContinuousTerms) -> None:
         """Reject an agreement whose cells or points would take a device's memory, or minutes."""
         by, count = terms.atoms["by"], terms.atoms["count"]
-        size, most = (count, _MOST_CELLS) if by == "cells" else (count * terms.dim, _MOST_COORDINATES)
-        if size > most:
-            raise CollectorError(
-                f"{self.address} offers an agreement on {count:,} {by} in {pluralise(terms.dim, 'dimension')}; no more than "
-                f"{most:,} {'cells' if by == 'cells' else 'coordinates'} can be collected"
-            )
+        limits = [(terms.dim, _MOST_DIMENSIONS, "dimensions"), (count * terms.dim, _MOST_COORDINATES, "coordinates")]
+        if by == "cells":
+            limits.append((count, _MOST_CELLS, "cells"))
+        if "masses" in terms.atoms:
+            limits.append((count, _MOST_REFINED_CELLS, "cells with refined masses"))
+        for size, most, what in limits:
+            if size > most:
+                raise CollectorError(
+                    f"{self.address} offers an agreement on {count:,} {by} in {pluralise(terms.dim, 'dimension')}; no more than "
+                    f"{most:,} {what} can be collected"
+                )
 
     def refuse_unnamed_own_mechanism(self, agreement: Agreement, *, named: bool) -> None:
         """Reject an agreement on a mechanism of somebody's own, unless this side named it: a collector must not choose code that sees data.
