@@ -301,7 +301,7 @@ def test_an_agreement_is_what_its_id_says_or_nothing_is_released(tmp_path: Path)
         (json.dumps({**json.loads(AGREED.text), "epsilon": "1"}).encode(), "offers an invalid agreement"),
         (json.dumps({**json.loads(AGREED.text), "purpose": [0] * 10_000}).encode(), "offers an invalid agreement"),
         (_agreement_text(_mixtures(by=[])), r"invalid agreement: family\.atoms = .* cells or points"),
-        (_agreement_text({"kind": "simplex", "size": 10**9, "interval": [0, 1]}, other=0), "other has no meaning"),
+        (_agreement_text({"kind": "simplex", "size": 10**12, "interval": [0, 1]}, other=0), "other has no meaning"),
         (
             _agreement_text({**TABLE, "table": {"axes": [[0, ["a"], 2]], "values": [0.1, 0.2]}}),
             r"axes\[0\] is not a list",
@@ -336,7 +336,7 @@ def _agreement_text(family: dict[str, Any], **terms: Any) -> bytes:
     ("family", "why"),
     [
         ({"kind": "simplex", "size": 10**10}, "10,000,000,000 outcomes"),
-        ({"kind": "simplex", "size": 10**9, "interval": [0, 1]}, "1,000,000,000 outcomes"),
+        ({"kind": "simplex", "size": 10**12, "interval": [0, 1]}, "1,000,000,000,000 outcomes"),
         (_mixtures(count=10**9), "1,000,000,000 points in 1 dimension; no more than 100,000,000 coordinates"),
         (_mixtures(dim=10**5, count=10**4), "10,000 points in 100,000 dimensions"),
         (_mixtures(dim=10**6), "8 points in 1,000,000 dimensions; no more than 100,000 dimensions"),
