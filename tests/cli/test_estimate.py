@@ -673,9 +673,12 @@ def test_files_that_are_no_samples_are_told_what_they_are(
     agreement = dc.Agreement.of(dc.OptimalSampler(dc.Simplex(["a", "b"]), epsilon=1.0))
     Path("agreed.json").write_text(agreement.text)
     assert "agreed.json is an agreement; name the file of samples" in refusal("estimate", "agreed.json")
-    Path("records.csv").write_text("client,value\n1,a\n")
-    assert "its columns are client, value. Records are released with `discreet sample`" in refusal(
-        "estimate", "records.csv"
-    )
+    pl.DataFrame({"client": [1], "value": ["a"]}).write_parquet("records.parquet")
+    line = refusal("estimate", "records.parquet")
+    assert "it has 'client', 'value'. Records are released with `discreet sample`" in line
+    Path("records.csv").write_text("ann,ill\nbob,well\n")  # which has no header
+    line = refusal("estimate", "records.csv")
+    assert "its first line has 2 other names, or is a record, and is not shown" in line
+    assert not re.search(r"\b(ann|ill)\b", line)
     Path("samples.csv").write_text("client,sample\n1,a\n")
     assert "samples.csv does not carry the agreement" in refusal("estimate", "samples.csv")

@@ -37,6 +37,7 @@ with placeholders_until_used(globals()):
     from discreet.privacy import Gaussian
     from discreet.privacy.tradeoff import large_epsilon_warning_text
     from discreet.survey import Survey, SurveySampler
+    from discreet.tables import columns_as_text
 
 if TYPE_CHECKING:
     from discreet.tables import Source
@@ -362,9 +363,10 @@ def read_agreement_of_samples(records: "Source", agreement: Path | None) -> Agre
                 f"{records.name} is an agreement; name the file of samples, and this one as --agreement"
             )
         if not any(name.startswith(("sample", "report")) for name in records.schema):
+            columns = columns_as_text(records.schema, ("sample", "report"), untyped=records.is_untyped)
             raise DiscreetError(
-                f"{records.name} does not look like samples: its columns are {', '.join(records.schema)}. Records are released with "
-                "`discreet sample`; for samples in a column of another name give --agreement FILE"
+                f"{records.name} does not look like samples: {columns}. Records are released with `discreet sample`; for samples in a column "
+                "of another name give --agreement FILE"
             )
         raise DiscreetError(
             f"{records.name} does not carry the agreement that its samples were released under; give --agreement FILE. `discreet agree` "

@@ -44,6 +44,7 @@ with imports_on_first_use(globals(), extra="cli"):
         check_batch as check_batch,
         choose_output_format as choose_output_format,
         column_without_dictionaries as column_without_dictionaries,
+        columns_as_text as columns_as_text,
         examples_as_text as examples_as_text,
         file_in_both_inputs as file_in_both_inputs,
         file_source as file_source,
