@@ -67,7 +67,7 @@ class Errors:
         return _mean([np.mean(each) for name, each in self.variations.items() if len(name) == way])
 
     @property
-    def recorded_mean_error(self) -> float:
+    def mean_error(self) -> float:
         """The absolute error of means, in parts of the range."""
         return _mean([each[0] for runs in self.numbers.values() for each in runs])
 
@@ -271,7 +271,7 @@ def _cells(errors: Errors) -> Iterator[str]:
     for way in (1, 2):
         yield f"{1e6 * errors.square(way):.3g}"
         yield f"{errors.variation(way):.4f}"
-    yield f"{errors.recorded_mean_error:.4f}"
+    yield f"{errors.mean_error:.4f}"
     yield f"{errors.quantile_error:.4f}"
 
 
