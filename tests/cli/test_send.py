@@ -124,6 +124,19 @@ def test_a_wait_and_a_new_ledger_are_told(run: Run, files: Path) -> None:
     assert waiting.endswith("(round 1 is paid for: after an interruption run the same again with --round 1)")
 
 
+def test_the_summary_counts_values_outside_the_domain(run: Run, files: Path) -> None:
+    counted = said(200, {"counted": 2, "again": 0, "refused": []})
+    rows = pl.DataFrame({"who": [1, 1, 1, 2], "what": ["Red", "Red", "green", "violet"]})
+    rows.write_parquet(files / "in.parquet")
+    with serving(replies(Agreement.read(files / "agreement.json"), samples=counted)) as server:
+        done = run(*arguments(files, server.address))
+        told = json.loads(run(*arguments(files, server.address, "--json")).stdout)
+    assert done.exit_code == 0, done.output
+    assert "3 values of the table outside the agreement's domain, or missing: left out, or taken as the" in done.stderr
+    assert "1 client had no other values" in done.stderr
+    assert (told["outside"], told["without_records"]) == (3, 1)
+
+
 def test_whoever_stops_a_run_learns_the_round_that_is_paid_for(
     run: Run, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -224,7 +224,7 @@ def stop(*_: Any, **__: Any) -> None:
 @pytest.mark.parametrize(
     ("place", "says"),
     [
-        ("discreet.tables.sample", "may be paid for"),
+        ("discreet.tables.Release.table", "may be paid for"),
         ("discreet.ledger.PopulationLedger.destination_of_round", "is paid for"),
         ("discreet.client._gateway._append_outcome_number_column", "is paid for"),
         ("discreet.client._gateway.protocol.client_name_in_collection", "is paid for"),
@@ -374,6 +374,14 @@ def test_clients_with_nothing_inside_release_from_the_reference(tmp_path: Path) 
         sample(mixed[:1], client="who", value="what", agreement=named, outside="agreed").column("sample").to_pylist()
     )
     assert found == "black"
+
+
+def test_the_gateway_learns_how_many_values_were_outside(tmp_path: Path, secret: Path) -> None:
+    """A table with every label misspelt was sent without a word, and each client had paid for noise."""
+    rows = pl.DataFrame({"who": [1, 1, 2, 3, 3], "what": ["Red", "red", "violet", None, "blue"]})
+    with serving(replies(AGREED, samples=said(200, {"counted": 3, "again": 0, "refused": []}))) as server:
+        told = sent(server.address, secret, rows, nulls="drop")
+    assert (told.samples, told.outside, told.without_records) == (3, 3, 1)
 
 
 def test_a_chain_whose_links_are_left_out_is_bounded_by_the_budget(tmp_path: Path, secret: Path) -> None:

@@ -111,11 +111,11 @@ def _show_population_ledger(folder: Path, *, json: bool) -> None:
             for run in runs
         ],
     }  # fmt: skip
-    table = empty_table("run", "time", "agreement", "column", "round", "epsilon", "clients", texts=4)
+    table = empty_table("run", "time, UTC", "agreement", "column", "round", "epsilon", "clients", texts=4)
     for number, run in enumerate(runs, start=1):
         run_round = run.round
         table.add_row(
-            str(number), run.time, run_round.agreement[:12], safe_text(run_round.question.value, most=40), str(run_round.number),
+            str(number), _time_text(run.time), run_round.agreement[:12], safe_text(run_round.question.value, most=40), str(run_round.number),
             f"{run_round.epsilon:g}", f"{run.clients:,}",
         )  # fmt: skip
     spending_text = (
@@ -124,6 +124,11 @@ def _show_population_ledger(folder: Path, *, json: bool) -> None:
     print_json_or_text(
         record, *([table] if runs else []), f"Budget {budget} for each client. {spending_text}.", json=json
     )
+
+
+def _time_text(time: str) -> str:
+    """A time as people read it. Ledgers write times in UTC; the header says so, and 80 columns hold the row."""
+    return safe_text(time.removesuffix("+00:00").replace("T", " "), most=40)
 
 
 ledger = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -162,11 +167,16 @@ def show_ledger(
         "left": remainder,
         "charges": [{**vars(entry), "to": entry.to and entry.to.document} for entry in entries],
     }
-    table = empty_table("charge", "time", "agreement", "for", "round", "epsilon", texts=4)
+    table = empty_table("charge", "time, UTC", "agreement", "for", "round", "epsilon", texts=4)
     for entry in entries:
         recipient = "" if entry.to is None else safe_text(entry.to.address, most=40)
         table.add_row(
-            str(entry.number), entry.time, entry.agreement[:12], recipient, str(entry.round), f"{entry.epsilon:g}"
+            str(entry.number),
+            _time_text(entry.time),
+            entry.agreement[:12],
+            recipient,
+            str(entry.round),
+            f"{entry.epsilon:g}",
         )
     summary = (
         f"Budget {client_ledger.budget}. Spent {format_number(spending.epsilon)}, left {format_number(remainder)}."
@@ -336,6 +346,16 @@ def _sending_summary_lines(summary: "Sent", url: str) -> list[str]:
     ]
     if summary.refused:
         lines.append("refused: clients with another sample in this round already; nothing was changed for them")
+    if summary.outside:
+        lines.append(
+            f"{pluralise(summary.outside, 'value')} of the table outside the agreement's domain, or missing: left out, or taken as the "
+            "agreement says. The collector cannot tell. Look at them before the next round: discreet sample --dry-run"
+        )
+    if summary.without_records:
+        lines.append(
+            f"{pluralise(summary.without_records, 'client')} had no other values: what is drawn for such a client does not depend on its "
+            "data, and costs as much"
+        )
     return lines
 
 

@@ -69,6 +69,9 @@ class Sent:
         again: how many it had already.
         refused: how many are of clients that had spoken before with another key, as under another agreement; nothing was changed for them.
             (Under another secret clients have other names: the collection cannot know that they have spoken, and counts them again.)
+        outside: how many values of the table are outside the agreement's domain, or missing. They followed its public rule. The collector
+            cannot tell.
+        without_records: how many clients had no other values. Their samples are of the reference. The collector cannot tell.
     """
 
     collection: str
@@ -77,6 +80,8 @@ class Sent:
     counted: int
     again: int
     refused: int
+    outside: int = 0
+    without_records: int = 0
 
     @property
     def samples(self) -> int:
@@ -143,7 +148,7 @@ def send_table(
         notify: called with a sentence when a ledger was made in an empty folder, and before each pause of a busy collector.
 
     Returns:
-        How many samples were counted, were there already, and were refused.
+        How many samples were counted, were there already, and were refused; and how many values were outside the agreement's domain.
 
     Raises:
         CollectorError: if the collector cannot be reached; run it again, with the round that the error names.
@@ -208,7 +213,7 @@ def send_table(
             f"{address} offers an agreement at epsilon = {chosen_agreement.epsilon:g}, more than the {epsilon:g} allowed: "
             "epsilon= (--epsilon)"
         )
-    from discreet.tables import Columns, sample  # installed: the table was read with it
+    from discreet.tables import Columns, Release, Request  # installed: the table was read with it
 
     columns = Columns(
         client=client,
@@ -229,10 +234,12 @@ def send_table(
     advice = f" (round {number} may be paid for: after an interruption {rerun})"
     counted_samples = again = refused_samples = 0
     try:
-        drawn_table = sample(
-            make_table_source(), client=client, **terms, count=count, weight=weight, domain=domain, other=other, outside="agreed",
-            agreement=chosen_agreement, round=number, ledger=population_ledger, over_budget=over_budget,
+        request = Request(
+            client=client, **terms, count=count, weight=weight, domain=domain, other=other, outside="agreed", agreement=chosen_agreement,
+            round=number,
         )  # fmt: skip
+        release = Release(make_table_source(), request, ledger=population_ledger, over_budget=over_budget)
+        drawn_table = release.table()
         advice = f" (round {number} is paid for: after an interruption {rerun})"
         destination = population_ledger.destination_of_round(question_round) or to
         for samples, body in _iterate_sample_counts_and_bodies(
@@ -258,7 +265,11 @@ def send_table(
                 progress(counted_samples + again + refused_samples, drawn_table.num_rows)
     except KeyboardInterrupt:  # wherever it comes: without its round, the next run could pay for another
         raise KeyboardInterrupt(f"interrupted{advice}") from None
-    return Sent(destination.collection, chosen_agreement.id, number, counted_samples, again, refused_samples)
+    summary = release.summary
+    return Sent(
+        destination.collection, chosen_agreement.id, number, counted_samples, again, refused_samples,
+        outside=summary.outside + summary.nulls + summary.not_numbers, without_records=summary.without_records,
+    )  # fmt: skip
 
 
 def _open_or_create_gateway_ledger(
