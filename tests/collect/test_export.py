@@ -142,6 +142,8 @@ def test_which_agreement_and_which_round(store: Store, tmp_path: Path) -> None:
     for chosen in wrong:
         with pytest.raises(DiscreetError, match="is not the id of one in the store"):
             export(store, tmp_path / "out.parquet", agreement=chosen)
+    with pytest.raises(DiscreetError, match=r"first digits \(discreet agree FILE --check prints that of a file\)"):
+        export(store, tmp_path / "out.parquet", agreement="lunch.json")
     with pytest.raises(DiscreetError, match="round = 2 is more than the 1 agreed on"):
         export(store, tmp_path / "out.parquet", round=2)
     assert not (tmp_path / "out.parquet").exists()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from discreet.cli._collect import _other_collections_lines
 from discreet.collect import open_store
 from discreet.collect._service import METRICS_FOLDER
 from discreet.collect._serving import ServiceSettings, _raise_open_file_limit, _WorkerProcesses
@@ -217,3 +218,22 @@ def test_an_agreement_that_another_process_adds_is_collected_too(tmp_path: Path)
         store.close()
         until(lambda: collector.get("/collection").json["agreement"] == second.id, "it is not found")
         assert collector.send(one(second, "ann", 0)).status == 200
+
+
+def test_whoever_adds_to_a_store_learns_what_else_is_collected_there(tmp_path: Path) -> None:
+    """A service in the same folder took the same store, and devices of the first collection were given the terms of the second."""
+    path = str(tmp_path / "samples.db")
+    lunch, drinks = agreed(tmp_path, 4, purpose="lunch"), agreed(tmp_path, 5, name="drinks.json", purpose="")
+    assert _other_collections_lines(path) == []
+    with contextlib.closing(open_store(path)) as store:
+        store.add(lunch)
+    assert _other_collections_lines(path) == []
+    with contextlib.closing(open_store(path)) as store:
+        store.add(drinks)
+    (line,) = _other_collections_lines(path)
+    assert (
+        f"also holds {lunch.id[:12]} (lunch): whoever names no agreement gets the newest one, {drinks.id[:12]}." in line
+    )
+    with contextlib.closing(open_store(path)) as store:
+        store.close_collection(lunch.id, "2026-07-02")
+    assert _other_collections_lines(path) == []

@@ -7,7 +7,7 @@ service.
 """
 
 import os
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -167,6 +167,7 @@ def serve_collection(
         lines = [f"{service_url} (Ctrl-C ends it)", *(f"agreement {agreement.id}" for agreement in terms)]
         lines += [f"made {safe_text(path)} (mode 0600); keep a copy of it" for path in new_files]
         lines += [] if public_key is None else [f"signed by {public_key}"]
+        lines += _other_collections_lines(store)
         if "://" in store and seal is None and not os.environ.get(SEAL_VARIABLE):
             lines.append(_NOT_SEALED)
         print_text_blocks("\n".join(lines))
@@ -194,6 +195,30 @@ def serve_collection(
         workers=workers,
         listening=print_collector_address,
     )
+
+
+def _other_collections_lines(store_name: str) -> list[str]:
+    """What is collected in the store besides the newest collection, if anything is: devices that name no agreement get the newest."""
+    with suppress(DiscreetError), closing(open_store(store_name, create=False)) as store:  # which is served already
+        stored_agreements = store.agreements()
+        newest = stored_agreements[-1]
+        others = {
+            stored.collection: stored.agreement for stored in stored_agreements
+            if stored.closed is None and stored.collection != newest.collection
+        }  # fmt: skip
+        if others:
+            purposes = (
+                f" ({safe_text(agreement.purpose, most=60)})" if agreement.purpose else ""
+                for agreement in others.values()
+            )
+            names = ", ".join(
+                f"{agreement.id[:12]}{purpose}" for agreement, purpose in zip(others.values(), purposes, strict=True)
+            )
+            return [
+                f"{safe_text(store_display_name(store_name))} also holds {names}: whoever names no agreement gets the newest one, "
+                f"{newest.agreement.id[:12]}. To keep collections apart, give each a --store of its own"
+            ]
+    return []
 
 
 def make_or_change_tokens(

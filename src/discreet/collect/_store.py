@@ -526,7 +526,13 @@ def find_agreement_by_prefix(agreements: Sequence[StoredAgreement], prefix: str 
     agreement_id = unique_id_with_prefix_or_none(by_id, prefix) if isinstance(prefix, str) else None
     if agreement_id is None:
         prefixes = ", ".join(identity[:LEAST_PREFIX] for identity in by_id)
+        fix = (
+            ""
+            if not isinstance(prefix, str) or not prefix.endswith(".json")
+            else " (discreet agree FILE --check prints that of a file)"
+        )
         raise DiscreetError(
-            f"agreement = {prefix!r} is not the id of one in the store, nor {LEAST_PREFIX} or more of its first digits; there are {prefixes}"
+            f"agreement = {prefix!r} is not the id of one in the store, nor {LEAST_PREFIX} or more of its first digits{fix}; there are "
+            f"{prefixes}"
         )
     return by_id[agreement_id]
