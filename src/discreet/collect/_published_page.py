@@ -369,7 +369,8 @@ def _height_and_svg_of_bar_columns(shares: Sequence[Any], noun: str) -> tuple[in
 
 _SURVEY_MEANING = (
     "Each participant sent one report, which is about one part of the survey. A public random choice selected the part. Shares of tables "
-    "with common columns agree, and those of a question add up to 100 %."
+    "with common columns agree, and those of a question add up to 100 %. An estimate may fall below 0 by chance; intervals are cut at 0 and "
+    "100 %."
 )
 _PROOFS = (
     "Intervals of shares from the reports on one table are proved. Those from several tables, of means, sums and quantiles rest on Gaffke's "

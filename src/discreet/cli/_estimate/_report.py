@@ -336,7 +336,7 @@ def print_survey_estimate(options: EstimateOptions, records: Source, agreement: 
         f"Intervals cover {confidence_text(options.confidence)}: each alone, and all {answers.numbers:,} numbers of the survey at once. "
         "Those of shares from the reports on one table are proved. Those from several tables, and those of means, sums and quantiles, use "
         "Gaffke's bound, a conjecture to which no counterexample is known. Intervals allow for chance, not for lies. Shares are adjusted so "
-        "that tables with common columns agree."
+        "that tables with common columns agree. An estimate may fall below 0 by chance; intervals are cut at 0 and 100 %."
     )
     options.print_estimate(json_record_of_survey_answers(answers, agreement, notes), blocks)
 
@@ -524,7 +524,9 @@ def _survey_answer_text_blocks(answers: SurveyAnswers, index: int, answer: Surve
     """The table of one answer; of the largest shares, only intervals that hold after ranking."""
     if not answer.is_known:
         return []
-    scale = 100.0 if answer.has_shares else 1.0
+    number, between = (
+        (percent_text, percent_interval_text) if answer.has_shares else (_value_or_unknown_text, interval_text)
+    )
     is_ranked = answer.has_shares and answer.question.kind == "shares"
     outcomes = (
         np.argsort(-answer.consistent, kind="stable")[:top]
@@ -538,17 +540,15 @@ def _survey_answer_text_blocks(answers: SurveyAnswers, index: int, answer: Surve
     columns += [] if joint_only else ["interval"]
     table = empty_table("outcome" if answer.has_shares else "", *columns, "all at once")
     for outcome in outcomes.tolist():
-        cells = [_value_or_unknown_text(scale * answer.consistent[outcome])]
-        cells += (
-            [] if joint_only else [interval_text(scale * answer.law.low[outcome], scale * answer.law.high[outcome])]
-        )
-        cells.append(interval_text(scale * answer.law.all_low[outcome], scale * answer.law.all_high[outcome]))
+        cells = [number(answer.consistent[outcome])]
+        cells += [] if joint_only else [between(answer.law.low[outcome], answer.law.high[outcome])]
+        cells.append(between(answer.law.all_low[outcome], answer.law.all_high[outcome]))
         table.add_row(safe_text(answer.names[outcome], most=100), *cells)
     blocks: list[Any] = [table]
     if answer.question.kind == "mean":
         total, low, high = answers.total(index)
         blocks.append(
-            f"The total over {pluralise(answers.clients, 'client')}: {_value_or_unknown_text(total)} ({interval_text(low, high)})."
+            f"The total over {pluralise(answers.clients, 'client')}: {_total_text(total)} ({_total_text(low)} to {_total_text(high)})."
         )
     if len(answer.names) > len(outcomes):
         blocks.append(
@@ -557,6 +557,13 @@ def _survey_answer_text_blocks(answers: SurveyAnswers, index: int, answer: Surve
             "are listed, so the table shows the intervals that hold for all at once."
         )
     return blocks
+
+
+def _total_text(total: float) -> str:
+    """A total to four digits; from 1,000 on without decimals, however large."""
+    if not math.isfinite(total) or abs(total) < 1_000:
+        return _value_or_unknown_text(total)
+    return f"{float(f'{total:.4g}'):,.0f}"
 
 
 def _value_or_unknown_text(value: float) -> str:
