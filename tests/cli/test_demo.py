@@ -139,6 +139,7 @@ def test_the_text_shows_client_guarantee_costs_and_limits(run: Run, tmp_path: Pa
     assert max(map(len, shown.replace(str(tmp_path), "").splitlines())) <= 80
     for word in ("in whole numbers", "as exact rationals", "optimal", "linear", "mollifier", "Not covered", "Picture"):
         assert word in shown
+    assert "five collections above, that by values included, spent 20)" in " ".join(shown.split())
     risk = float(dc.minimax_risk(dc.Simplex(104), epsilon=4.0, divergence="kl"))
     assert f"{risk:.3f}*" in shown
     assert_picture(tmp_path / "new" / "folder" / "demo.png", least_width=1200)

@@ -70,8 +70,8 @@ def show_demo_on_flights(
         records[name] = {**record, "picture": str(out / file)}
         blocks += [*texts, f"Picture: [bold]{safe_text(out / file)}[/bold]"]
     blocks.append(
-        "[bold]Not covered[/bold]: several samples (budgets add up: an aircraft in all four collections above spent "
-        f"{4 * run.epsilon:g}), the fact of taking part, timing."
+        "[bold]Not covered[/bold]: several samples (budgets add up: an aircraft in all five collections above, that by values "
+        f"included, spent {5 * run.epsilon:g}), the fact of taking part, timing."
     )
     print_json_or_text({**records.pop("release"), **records}, *blocks, json=json)
 
