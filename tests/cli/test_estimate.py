@@ -218,6 +218,24 @@ def test_records_of_another_agreement_and_broken_ones_are_refused(refusal: Calla
     assert refusal("estimate", str(files / "linear.parquet"), "--agreement", str(files / "no.json"))
 
 
+def test_true_records_without_a_client_are_named_without_an_option_that_there_is_not(
+    run: Run, refusal: Callable[..., str], tmp_path: Path
+) -> None:
+    rows = pl.DataFrame({"who": ["a", "b", "c"], "what": [0, 1, 2]})
+    rows.write_csv(tmp_path / "rows.csv")
+    terms = ("--client", "who", "--value", "what")
+    samples = str(tmp_path / "samples.parquet")
+    drawn = run(
+        "sample", str(tmp_path / "rows.csv"), *terms, "--domain-size", "3", "--epsilon", "1", "-q", "-o", samples
+    )
+    assert drawn.exit_code == 0, drawn.output
+    pl.concat([rows, pl.DataFrame({"who": [None], "what": [1]}, rows.schema)]).write_csv(tmp_path / "true.csv")
+    said = refusal("estimate", samples, "--truth", str(tmp_path / "true.csv"), *terms)
+    assert said.strip().endswith(
+        "holds nulls (1 in 4 rows): a record without a client is nobody's; leave those rows out"
+    )
+
+
 @pytest.mark.slow
 def test_what_is_read_is_never_replaced(refusal: Callable[..., str], files: Path) -> None:
     samples, raw = files / "linear.parquet", files / "flights.parquet"

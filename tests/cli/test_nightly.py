@@ -44,8 +44,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> Path:
     night = ("--round", "2026-11-16", "--secret", "release.secret", "--ledger", "population", "--budget", "8")
     made = run("sample", *first, *night, "-o", "out/2026-11-16.parquet")
     assert made.exit_code == 0, made.output
-    assert "round 320 is 2026-11-16 to 2026-11-16; at most 365 in a calendar year: 7.3-LDP for a year" in made.stderr
+    assert "round 320 is 2026-11-16; at most 365 in a calendar year: 7.3-LDP for a year" in made.stderr
     return tmp_path
+
+
+def test_a_night_without_its_date_is_refused(folder: Path, run: Run, refusal: Callable[..., str]) -> None:
+    """It was round 1, the first day of the schedule; a ledger then gave every later night the samples of the first."""
+    night = ("sample", "data/day=2026-11-17", "--client", "who", "--value", "what", "--agreement", "agreement.json")
+    kept = ("--secret", "release.secret", "--ledger", "population", "-o", "out/2026-11-17.parquet")
+    assert "has a round every day; say which one this is: --round DATE, such as" in refusal(*night, *kept)
+    assert not Path("out/2026-11-17.parquet").exists()
+    assert run(*night, "--dry-run").exit_code == 0
+    assert run(*night, *kept, "--round", "321").exit_code == 0
 
 
 def dag_command() -> str:

@@ -52,7 +52,9 @@ def test_the_main_job(folder: Path, run: Run) -> None:
     assert said[0] == "300 samples to out.parquet, 2-LDP each"
     assert said[1].startswith("read 4,000 rows of 300 clients in ")
     assert said[2] == f"agreement {out['agreement'][0]}"
-    assert "spends epsilon again" in said[3]
+    assert "with a secret or without, is a new release and spends epsilon again" in said[3]
+    two = run(*BASE, "--client", "n", "--domain", "animals.txt", "-o", "two.parquet")
+    assert "columns 'who', 'n' name a client together: whoever has rows in several" in two.stderr
 
 
 def test_rows_without_a_client_are_left_out_where_it_is_said(folder: Path, run: Run) -> None:
@@ -383,10 +385,14 @@ def test_a_dry_run_lists_what_is_outside_and_releases_nothing(folder: Path, run:
     assert ", 1 without a client" in result.stderr
     assert json.loads(run(*asked, "--json").stdout) == {
         "rows": 4004, "nameless": 1, "nulls": 1, "not_numbers": 0, "names_in_several_forms": 0,
-        "outside": [{"value": "owl\n", "rows": 2}, {"value": "Ant", "rows": 1}],
+        "labels_in_other_forms": 1, "outside": [{"value": "owl\n", "rows": 2}, {"value": "Ant", "rows": 1}],
     }  # fmt: skip
     assert sorted(path.name for path in folder.iterdir()) == before
+    assert "1 row with a value that differs from a label only in case, spaces or width: correct" in result.stderr
     assert "give --output OUT" in refusal(*BASE, "--domain", "animals.txt")
+    Path("spaces.csv").write_text("who,what\nc1,ant \n")
+    arguments = ("--client", "who", "--value", "what", "--domain", "animals.txt", "--epsilon", "1", "--dry-run")
+    assert run("sample", "spaces.csv", *arguments).stdout == "1\t'ant '\n"
 
 
 def test_messages_are_about_options_and_what_is_there(folder: Path, refusal: Callable[..., str], run: Run) -> None:

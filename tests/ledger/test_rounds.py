@@ -43,6 +43,10 @@ def test_a_round_is_released_on_one_input(tmp_path: Path, filed: bool) -> None:
     with pytest.raises(DiscreetError, match="all 3 rounds agreed on are released: make an agreement with more"):
         Rounds(secret).note_released_round(AGREED, QUESTION, 2, TWO)
     Rounds(secret).note_released_round(AGREED, QUESTION, 1, ONE)
+    single = Agreement.of(OptimalSampler(Simplex(3), epsilon=1.0))
+    Rounds(secret).note_released_round(single, QUESTION, 1, ONE)
+    with pytest.raises(DiscreetError, match="the one round agreed on is released: make an agreement with more"):
+        Rounds(secret).note_released_round(single, QUESTION, 1, TWO)
 
 
 def test_it_lies_beside_the_secret_and_is_its_owners(tmp_path: Path) -> None:

@@ -83,6 +83,11 @@ def test_what_has_no_outcome_is_marked() -> None:
     [
         (dc.Labels(["a", 1]), None, "neither all texts nor all integers"),
         (dc.Labels([True, False]), None, "labels are truth values; write 'false' and 'true'"),
+        (
+            dc.Labels(["a", "Rest"]),
+            "rest",
+            r"other = 'rest' is not one of the 2 labels \(did you mean 'Rest'\?\); .* add it to",
+        ),
         (dc.Labels(["a", "b"]), "rest", "other = 'rest' is not one of the 2 labels; .* add it to the domain"),
         (dc.Labels([0, 1]), True, "other = True is not one of"),
         (dc.Labels([0, 1]), "x", "other = 'x' is not one of"),

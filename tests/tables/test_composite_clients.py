@@ -196,7 +196,7 @@ def test_wrong_lists_of_columns_are_refused() -> None:
     table = pl.DataFrame({"a": [1], "b": [2], "value": ["x"]})
     wrong: list[tuple[Any, str]] = [
         ([], "client is an empty list"),
-        (["a", "a"], "not all different"),
+        (["a", "a"], "column 'a' is named twice"),
         (["a", "z"], "'z' is not in"),
         (5, "client"),
     ]

@@ -116,6 +116,11 @@ def test_a_csv_column_is_a_text_until_told_otherwise(tmp_path: Path) -> None:
             b"a,b\n1,2\n",
             "column 'client' is not in .*in.csv; its first line has 2 other names, or is a record, and is not shown",
         ),
+        (
+            "in.csv",
+            b"Client ,value\n1,2\n",
+            r"it has 'Client ', which differs only in case or spaces: name it like this",
+        ),
         ("in.csv", b"client,value\n,1\n", "column 'client' holds nulls"),
         ("in.parquet", b"PAR1 and then nothing", "in.parquet is no whole Parquet file"),
         ("in.parquet", b"client,value\n1,2\n", "is called parquet but holds text"),

@@ -517,7 +517,7 @@ def test_a_huge_domain() -> None:
         ({"client": "who"}, "column 'who' is not in the table; it has 'client', 'value'"),
         ({"value": "what"}, "column 'what' is not in"),
         ({"count": "n"}, "column 'n' is not in"),
-        ({"value": "client"}, "not all different"),
+        ({"value": "client"}, "column 'client' is named twice"),
         ({"count": "a", "weight": "b"}, "not both"),
         ({"epsilon": 0.0}, "epsilon = 0"),
         ({"epsilon": float("nan")}, "epsilon = nan"),

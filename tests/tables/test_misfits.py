@@ -54,6 +54,15 @@ def test_values_are_told_as_they_stand_in_the_table(tmp_path: Path) -> None:
     )
 
 
+def test_labels_in_other_forms_are_counted() -> None:
+    """They were listed among the others, and `other` took them for another outcome."""
+    values = ["Tea", "tea", " Tea", "T\u00adea", "Mate", "rest", None]
+    table = pl.DataFrame({"who": range(len(values)), "what": values})
+    found = dry_run(table, domain=["Tea", "Rest"], other="Rest", **TERMS)
+    assert (sum(found.outside.values()), found.labels_in_other_forms) == (5, 4)
+    assert dry_run(pl.DataFrame({"who": [1], "what": [7]}), domain=3, **TERMS).labels_in_other_forms == 0
+
+
 def test_numbers_past_an_end_and_nan(tmp_path: Path) -> None:
     table = pa.table({"who": [1, 1, 1, 1], "what": [0.5, -1.0, 2.0, float("nan")]})
     for other in (None, "nearest"):

@@ -428,7 +428,8 @@ def round_schedule_lines(agreement: Agreement, number: int | None = None) -> Ite
     if schedule is None:
         return
     first, last = (1, agreement.rounds) if number is None else (number, number)
-    dates = f"{schedule.first_day(first)} to {schedule.last_day(last)}"
+    start, end = schedule.first_day(first), schedule.last_day(last)
+    dates = f"{start}" if start == end else f"{start} to {end}"
     rounds_text = f"a round every {schedule.every}, from {dates}" if number is None else f"round {number:,} is {dates}"
     yearly_rounds = agreement.rounds_in_a_year
     yield f"{rounds_text}; at most {yearly_rounds:,} in a calendar year: {agreement.in_a_year} for a year"

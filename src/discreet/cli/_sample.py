@@ -122,13 +122,14 @@ def release_samples_of_table(
     budget: ClientBudget = None,
     over_budget: OverBudget = "refuse",
     round_number: Annotated[
-        str,
+        str | None,
         value_option(
             "N|DATE",
-            "Which of the agreed rounds this is: its number, or a date such as 2026-11-17 if the agreement has a schedule.",
+            "Which of the agreed rounds this is: its number, or a date such as 2026-11-17 if the agreement has a schedule. [default: 1; "
+            "with a schedule there is none]",
             "--round",
         ),
-    ] = "1",
+    ] = None,
     rounds: Annotated[
         int | None, value_option("N", "Number of agreed rounds (default 1); each spends epsilon.")
     ] = None,
@@ -199,6 +200,11 @@ def release_samples_of_table(
         raise DiscreetError("--survey makes an agreement, and --agreement is one; give one of them")
     if value is None and not has_survey:
         raise DiscreetError("--value is missing: the column of values (a --survey states its own columns)")
+    if round_number is None and not dry_run and terms is not None and terms.schedule is not None:
+        raise DiscreetError(
+            f"agreement {agreement} has a round every {terms.schedule.every}; say which one this is: --round DATE, such as --round "
+            f"{terms.schedule.start}"
+        )
     instead = " (or --survey FILE, or --agreement FILE)"
     public_domain = (
         domain_from_options(*domain_options)
@@ -225,7 +231,7 @@ def release_samples_of_table(
         goal=goal,
         mechanism=mechanism,
         rounds=rounds,
-        round=int(round_number) if re.fullmatch("[0-9]{1,18}", round_number) else round_number,
+        round=_parse_round(round_number or "1"),
         purpose=purpose,
         secret=release_secret,
         agreement=terms,
@@ -319,6 +325,11 @@ def release_samples_of_table(
         typer.echo("\n".join(map(spell_out_invisible, lines)), err=True)
 
 
+def _parse_round(text: str) -> int | str:
+    """The number of a round, or the text of a date."""
+    return int(text) if re.fullmatch("[0-9]{1,18}", text) else text
+
+
 def _parse_memory_size(size: str | None) -> int | None:
     if size is None:
         return None
@@ -355,6 +366,9 @@ def _release_summary_lines(summary: Summary, request: Request, output: str, ledg
         f"read {pluralise(summary.rows, 'row')} of {pluralise(summary.clients - summary.without_records, 'client')} "
         f"in {summary.seconds:.1f} s"
     )
+    if len(request.columns.client_columns) > 1:
+        names = ", ".join(map(repr, request.columns.client_columns))
+        yield f"columns {names} name a client together: whoever has rows in several of these clients spends in each of them"
     if not summary.rows:
         yield f"the table has no rows, so there is no {noun} of a client with records; check that it is the right one"
     if summary.nameless:
@@ -380,7 +394,10 @@ def _release_summary_lines(summary: Summary, request: Request, output: str, ledg
         yield f"{summary.known:,} {noun}s were in ledger {ledger} already, {summary.clients - summary.known:,} were charged to it"
         yield f"asking for this round again gives the same {noun}s, whatever the data, and spends nothing more"
     elif request.secret is None:
-        yield "no secret was given: running this again is a new release and spends epsilon again (see discreet secret)"
+        yield (
+            "no secret was given: running this again, with a secret or without, is a new release and spends epsilon again. Give a secret "
+            "from the first run on (discreet secret FILE, --secret FILE)"
+        )
     else:
         yield f"with the same secret and data, this round gives the same {noun}s again and spends nothing more; new data are a new round"
         from discreet.ledger import Rounds  # loaded where there is a secret alone
@@ -406,12 +423,13 @@ def _print_values_outside_domain(source: str, request: Request, scratch: Path | 
         outside = [{"value": value, "rows": rows} for value, rows in dry_run.outside.items()]
         counts = {
             "rows": dry_run.rows, "nameless": dry_run.nameless, "nulls": dry_run.nulls, "not_numbers": dry_run.not_numbers,
-            "names_in_several_forms": dry_run.names_in_several_forms,
+            "names_in_several_forms": dry_run.names_in_several_forms, "labels_in_other_forms": dry_run.labels_in_other_forms,
         }  # fmt: skip
         print_json({**counts, "outside": outside})
         return
     for value, rows in dry_run.outside.items():
-        typer.echo(f"{rows}\t{spell_out_invisible(str(value))}")
+        text = spell_out_invisible(str(value))
+        typer.echo(f"{rows}\t{text if text == text.strip() else repr(text)}")  # else nobody sees the space
     outside_rows = sum(dry_run.outside.values())
     typer.echo(
         f"dry run, nothing is released: {pluralise(dry_run.rows, 'row')}, {outside_rows:,} of them with "
@@ -424,6 +442,12 @@ def _print_values_outside_domain(source: str, request: Request, scratch: Path | 
         ),
         err=True,
     )
+    if dry_run.labels_in_other_forms:
+        typer.echo(
+            f"{pluralise(dry_run.labels_in_other_forms, 'row')} with a value that differs from a label only in case, spaces or width: "
+            "correct these records first, since --other would take them for another outcome",
+            err=True,
+        )
     if dry_run.names_in_several_forms:
         typer.echo(
             f"{dry_run.names_in_several_forms:,} names of clients differ from another only in case, in spaces, or as '1' and '1.0' do: "

@@ -62,6 +62,8 @@ with imports_on_first_use(globals()):
         is_missing as is_missing,
         is_number_or_number_text as is_number_or_number_text,
         read_date as read_date,
+        spelling_hint as spelling_hint,
+        text_without_invisible_differences as text_without_invisible_differences,
     )
 
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from discreet._base.showing import short_repr
 from discreet.domain._cells import CellDomain, Interval
 from discreet.domain._domain import Domain, Numbers
-from discreet.domain._labels import Labels
+from discreet.domain._labels import Labels, spelling_hint
 from discreet.errors import DiscreetError, check_choice, check_count, check_kind
 
 MARK_MISSING = np.uint32(0xFFFFFFFF)  # the value is null, or the list of values empty; also: leave this record out
@@ -132,8 +132,8 @@ class Coding:
                     other = int(other)
                 if other not in labels or isinstance(other, bool):
                     raise DiscreetError(
-                        f"other = {self.other!r} is not one of the {len(labels):,} labels; it is an outcome like the others: add it to the "
-                        "domain (a line of the file, an entry of the list)"
+                        f"other = {self.other!r} is not one of the {len(labels):,} labels{spelling_hint(self.other, labels)}; it is "
+                        "an outcome like the others: add it to the domain (a line of the file, an entry of the list)"
                     )
         return other
 

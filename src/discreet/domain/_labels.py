@@ -153,7 +153,7 @@ class Labels(Domain[Outcome]):
         """The first two labels that people may confuse: they differ only in case, width, spaces or invisible characters."""
         earlier: dict[str, Outcome] = {}
         for label in self.labels:
-            first = earlier.setdefault(_text_without_invisible_differences(str(label)), label)
+            first = earlier.setdefault(text_without_invisible_differences(str(label)), label)
             if first is not label:
                 return first, label
         return None
@@ -272,7 +272,20 @@ def _label_counts(labels: Iterable[Any]) -> dict[Any, int]:
     return counts
 
 
-def _text_without_invisible_differences(text: str) -> str:
+def spelling_hint(text: Any, labels: Iterable[Any] | None) -> str:
+    """A label that a text may be a misspelling of, as part of a message."""
+    if labels is None or not isinstance(text, str):
+        return ""
+    import difflib  # loaded for such a message alone
+
+    names = [str(label) for label in labels]
+    form = text_without_invisible_differences(text)
+    similar = [name for name in names if text_without_invisible_differences(name) == form]
+    similar = similar or difflib.get_close_matches(text, names, n=1, cutoff=0.75)
+    return f" (did you mean {similar[0]!r}?)" if similar else ""
+
+
+def text_without_invisible_differences(text: str) -> str:
     """A text without differences that people overlook. Similar letters of two alphabets stay different."""
     if text.isascii() and text.isprintable():
         return " ".join(text.casefold().split())

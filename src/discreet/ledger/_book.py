@@ -589,8 +589,11 @@ def forget_rounds_in_memory() -> None:
 def _next_round_advice(agreement: Agreement, digests: dict[int, str]) -> str:
     next_round = next((number for number in range(1, agreement.rounds + 1) if number not in digests), None)
     if next_round is None:
+        released = (
+            "the one round agreed on is" if agreement.rounds == 1 else f"all {agreement.rounds} rounds agreed on are"
+        )
         return (
-            f"all {agreement.rounds} rounds agreed on are released: make an agreement with more, whose rounds spend epsilon on top of "
+            f"{released} released: make an agreement with more, whose rounds spend epsilon on top of "
             "these, or give the data as they were"
         )
     return f"new data are a new round, with fresh randomness: round={next_round} (--round {next_round}), which spends epsilon again"

@@ -12,7 +12,6 @@ clients share a name. 7 and "7" are one text, as they are one client in a column
 in one of the columns has no client.
 """
 
-import difflib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,6 +38,7 @@ from discreet.domain import (
     fit_coding_to_column,
     is_whole_number_text,
     outcome_codes_expression,
+    spelling_hint,
 )
 from discreet.errors import ClientNameWarning, DiscreetError, check_kind, warn_caller
 from discreet.tables._sources import (
@@ -99,7 +99,10 @@ class Columns:
             if not isinstance(name, str) or not name:
                 raise DiscreetError(f"{name!r} is not the name of a column")
         if len(set(names)) < len(names):
-            raise DiscreetError(f"columns {', '.join(names)} are not all different")
+            repeated = next(name for name in names if names.count(name) > 1)
+            raise DiscreetError(
+                f"column {repeated!r} is named twice; clients, values and counts are different columns, and each is named once"
+            )
 
     @property
     def client_columns(self) -> tuple[str, ...]:
@@ -236,21 +239,22 @@ def missing_client_name_expression(column: str, kind: Any) -> pl.Expr:
     return name.is_null() | name.is_nan() if kind.is_float() else name.is_null()
 
 
-def message_for_rows_without_client(where: str, kind: Any, number: int, rows: int) -> str:
-    """The error for rows without a client, with the fix."""
+def message_for_rows_without_client(where: str, kind: Any, number: int, rows: int, *, droppable: bool = True) -> str:
+    """The error for rows without a client, with the fix. `droppable`: whoever reads the table can say that they are to be left out."""
+    option = _DROP if droppable else ""
     if kind in _WHOLE_BELOW:
         limit = bound_of_exact_integers_in_float_type(kind).bit_length() - 1
         return (
             f"{where} holds floats that name no client ({number:,} in {rows:,} rows): clients are texts or integers, and these are NaN, "
-            f"null, not whole, or past 2^{limit}, where two integers become one float. Leave out rows without a client{_DROP}; where others "
+            f"null, not whole, or past 2^{limit}, where two integers become one float. Leave out rows without a client{option}; where others "
             "are left, read the ids as integers or texts from the start, since these floats have lost digits"
         )
     if kind in (pl.UInt64, pl.Int128):
         return (
             f"{where} holds nulls, or integers past 64 bits ({number:,} in {rows:,} rows). Leave out rows without a client "
-            f"first{_DROP}, then cast the column to text: 7 and '7' are one client"
+            f"first{option}, then cast the column to text: 7 and '7' are one client"
         )
-    return f"{where} holds nulls ({number:,} in {rows:,} rows): a record without a client cannot be released; leave those rows out{_DROP}"
+    return f"{where} holds nulls ({number:,} in {rows:,} rows): a record without a client is nobody's; leave those rows out{option}"
 
 
 def warn_of_suspicious_client_names(column: str, names: pl.Series, *, first: bool) -> None:
@@ -367,7 +371,9 @@ def _client_names_as_integers_or_texts(where: str, clients: pa.Array) -> pa.Arra
         .to_series()
     )
     if names.null_count():
-        raise DiscreetError(message_for_rows_without_client(where, kind, names.null_count(), len(names)))
+        raise DiscreetError(
+            message_for_rows_without_client(where, kind, names.null_count(), len(names), droppable=False)
+        )
     warn_if_client_column_holds_floats(where, kind)
     return names.to_arrow()
 
@@ -624,11 +630,7 @@ class ValueColumn:
 
     def _spelling_hint(self, values: Sequence[Any]) -> str:
         """A label that the first value outside may be a misspelling of."""
-        labels = self.coding.domain.labels
-        if labels is None or not values or not isinstance(values[0], str):
-            return ""
-        similar = difflib.get_close_matches(values[0], [str(label) for label in labels], n=1, cutoff=0.75)
-        return f" (did you mean {similar[0]!r}?)" if similar else ""
+        return spelling_hint(values[0], self.coding.domain.labels) if values else ""
 
 
 def is_column_of_lists(kind: Any) -> bool:

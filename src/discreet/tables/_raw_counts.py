@@ -25,6 +25,7 @@ from discreet.domain import (
     Coding,
     MisfitCounts,
     resolve_and_count_misfit_marks,
+    text_without_invisible_differences,
 )
 from discreet.errors import DiscreetError
 from discreet.tables._columns import Columns, NamesInSeveralForms
@@ -59,7 +60,7 @@ def _make_reading_of_raw_records(source: Source, coding: Coding, value: str, cli
     columns = Columns(client=_EVERYBODY if client is None else client, value=value)
     schema = pl.Schema({**source.schema, **({_EVERYBODY: pl.Int64()} if client is None else {})})
     return Reading.for_table_columns(
-        columns, coding, schema, untyped=source.untyped_columns, where=source.name, agreed=True
+        columns, coding, schema, untyped=source.untyped_columns, where=source.name, agreed=True, droppable_nulls=False
     )
 
 
@@ -148,6 +149,8 @@ class DryRun:
         outside: {value: number of rows} for every value outside the domain, most frequent first.
         names_in_several_forms: names of clients that differ from another only in case, in spaces, or as '1' and '1.0' do. A release gives
             each of them a sample. Of more than about 16 million names those of a part are counted.
+        labels_in_other_forms: rows whose value differs from a label only in case, width, spaces or invisible characters. It is among those
+            outside all the same.
     """
 
     rows: int
@@ -156,6 +159,7 @@ class DryRun:
     not_numbers: int
     outside: dict[Any, int]
     names_in_several_forms: int = 0
+    labels_in_other_forms: int = 0
 
 
 def dry_run(table: Any, **terms: Unpack[RequestTerms]) -> DryRun:
@@ -202,6 +206,20 @@ def count_values_outside_domain(source: Source, request: Request) -> DryRun:
             for content, number in column_misfits.iterate_values_outside()
         },
         names_in_several_forms=names.count(),
+        labels_in_other_forms=sum(
+            _rows_with_labels_in_other_forms(value.coding.domain.labels, column_misfits)
+            for value, column_misfits in zip(reading.values, misfits, strict=True)
+        ),
+    )
+
+
+def _rows_with_labels_in_other_forms(labels: tuple[Any, ...] | None, column_misfits: "_ColumnMisfits") -> int:
+    """The number of rows whose value outside is a label as people read it."""
+    forms = {text_without_invisible_differences(label) for label in labels or () if isinstance(label, str)}
+    return sum(
+        rows
+        for value, rows in column_misfits.iterate_values_outside()
+        if isinstance(value, str) and text_without_invisible_differences(value) in forms
     )
 
 

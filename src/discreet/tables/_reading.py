@@ -154,6 +154,7 @@ class Reading:
     float_counts: bool
     arrays: tuple[str, ...]
     null_clients: str
+    droppable_nulls: bool
 
     @classmethod
     def for_table_columns(
@@ -167,11 +168,12 @@ class Reading:
         agreed: bool = False,
         show_values: bool = False,
         null_clients: str = "error",
+        droppable_nulls: bool = True,
     ) -> "Reading":
         """The reading of a table with these columns; messages call it `where`.
 
         `untyped`: all columns (CSV), or those named, are texts and get their types from the domain. `agreed`: the domain is that of an
-        agreement.
+        agreement. `droppable_nulls`: the caller has an option that leaves out rows without a client.
         """
         survey = isinstance(coding, RowCoding)
         column_codings = (
@@ -214,6 +216,7 @@ class Reading:
             float_counts=columns.count is not None and type_of_column_values(kinds[columns.count]).is_float(),
             arrays=tuple(name for name in columns.all_column_names if isinstance(schema[name], pl.Array)),
             null_clients=null_clients,
+            droppable_nulls=droppable_nulls,
         )
 
     @property
@@ -244,7 +247,11 @@ class Reading:
             self.client_name_type,
         )
         return message_for_rows_without_client(
-            f"{self.columns.client_columns_text}{of and f' of {of}'}", kind, number, rows
+            f"{self.columns.client_columns_text}{of and f' of {of}'}",
+            kind,
+            number,
+            rows,
+            droppable=self.droppable_nulls,
         )
 
     def warn_if_client_columns_hold_floats(self) -> None:
@@ -534,7 +541,7 @@ def refuse_unreadable_table(source: Source, columns: Columns, *, nulls: str = "d
         domain = Interval(0.0, 1.0, cells=1)
     coding = Coding(domain).as_lenient_coding()
     reading = Reading.for_table_columns(
-        columns, coding, schema, untyped=source.untyped_columns, where=source.name, agreed=True
+        columns, coding, schema, untyped=source.untyped_columns, where=source.name, agreed=True, droppable_nulls=False
     )
     reader, total = RecordReader(reading), 0.0
     for frame in source.read_prepared_frames(

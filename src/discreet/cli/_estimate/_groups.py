@@ -508,7 +508,7 @@ def _change_text_blocks(
     return [
         *blocks,
         f"[bold]Intervals[/bold] hold for all {size:,} outcomes at once, so also for those {selection}. They are about the average client of "
-        "each file, and hold the chance of its draws. They do not hold who took part, nor lies.",
+        "each file, and allow for the chance of its draws. They do not allow for who took part, nor for lies.",
     ]
 
 

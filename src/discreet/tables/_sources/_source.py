@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 import polars as pl
 import pyarrow as pa
 
-from discreet.domain import column_expression
+from discreet.domain import column_expression, text_without_invisible_differences
 from discreet.errors import DiscreetError
 from discreet.tables._sources._arrow import (
     check_batch,
@@ -259,6 +259,14 @@ def common_column_type(kinds: Sequence[Any], *, numbers: bool) -> Any:
 def columns_as_text(schema: Iterable[str], names: Iterable[str], *, untyped: bool) -> str:
     """The columns of a table, for a message. A text table without any that is wanted may begin with a record, which is not shown."""
     titles = list(schema)
+    missing = next((name for name in names if name not in titles), "")
+    similar = [
+        title
+        for title in titles
+        if text_without_invisible_differences(title) == text_without_invisible_differences(missing)
+    ]
+    if missing and similar:  # what is shown is what was asked for
+        return f"it has {similar[0]!r}, which differs only in case or spaces: name it like this"
     words = {part for title in titles for part in re.split('[,;|\t"]', title)}  # the separator may be another one
     if untyped and (words.isdisjoint(names) or any("\r" in title for title in titles)):  # which ends lines elsewhere
         return (
