@@ -53,7 +53,7 @@ from discreet.estimation._inference import (
     outcome_value_function,
     parse_statistic_parameter,
     quantile_interval_fields,
-    quantile_of_law,
+    quantile_of_shares,
     released_interval_ends_for_inversion,
     share_bounds_from_family_alone,
     squared_deviation_function,
@@ -434,9 +434,7 @@ class Population(PopulationEstimate):
         last = int(len(low) - np.argmax((low < level)[::-1])) if (low < level).any() else 0
         estimate = None
         if self.exact:
-            # the nearest distribution follows the noise of narrow cells; cumulative shares do not
-            law = self.share_estimates if isinstance(self.domain, Bins) else self.nearest
-            estimate = quantile_of_law(law[order], values[order], level)
+            estimate = quantile_of_shares(self.share_estimates[order], values[order], level, first, last)
         released_quantile = float(values[order][np.argmax(cumulative_counts / self.samples >= level)])
         return Estimate(
             name, estimate, *quantile_interval_fields(self.domain, values[order], first, last, released_quantile)
@@ -551,7 +549,9 @@ class ReportedPopulation(PopulationEstimate):
     def _estimate_average(self, name: str, phi: OutcomeFunction, *, among: int = 1) -> Estimate:
         least, most = float(phi.low.min()), float(phi.high.max())
         miss = one_sided_miss_probability(self.confidence, among)
-        low = min(max(-self._support_statistics.mean_upper_bound(-phi.low, miss), least), most)
+        low = (
+            min(max(-self._support_statistics.mean_upper_bound(-phi.low, miss), least), most) + 0.0
+        )  # which is never -0.0
         high = min(max(self._support_statistics.mean_upper_bound(phi.high, miss), least), most)
         mean = float(phi.values.mean())
         mean_sum = float((phi.values - mean) @ self.counts) / self.samples
@@ -566,7 +566,7 @@ class ReportedPopulation(PopulationEstimate):
         order = np.argsort(values, kind="stable")
         miss = one_sided_miss_probability(self.confidence)
         first, last = self._support_statistics.quantile_index_range(order, level, miss)
-        estimate = quantile_of_law(self.nearest[order], values[order], level)
+        estimate = quantile_of_shares(self.share_estimates[order], values[order], level, first, last)
         return Estimate(name, estimate, *quantile_interval_fields(self.domain, values[order], first, last, estimate))
 
 

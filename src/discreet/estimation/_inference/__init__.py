@@ -50,7 +50,7 @@ with imports_on_first_use(globals()):
         outcome_value_function as outcome_value_function,
         parse_statistic_parameter as parse_statistic_parameter,
         quantile_interval_fields as quantile_interval_fields,
-        quantile_of_law as quantile_of_law,
+        quantile_of_shares as quantile_of_shares,
         squared_deviation_function as squared_deviation_function,
         sum_values_in_each_report as sum_values_in_each_report,
         threshold_indicator as threshold_indicator,

@@ -168,10 +168,15 @@ def parse_statistic_parameter(statistic: str, parameter: str) -> float:
     return number
 
 
-def quantile_of_law(law: Floats, values: Floats, level: float) -> float:
-    """The first of the increasing values up to which a law has the level; the last one if rounding leaves it short."""
-    positions = np.flatnonzero(np.cumsum(law) >= level - 1e-12)
-    return float(values[positions[0] if positions.size else -1])
+def quantile_of_shares(shares: Floats, values: Floats, level: float, first: int, last: int) -> float:
+    """The first of the increasing values up to which unbiased shares add up to the level, between those at the ends of its interval.
+
+    The nearest distribution has no share below 0, so over many outcomes it keeps the noise of one sign: its quantiles can lie outside of
+    the interval. Cumulative shares add up the noise of both signs.
+    """
+    positions = np.flatnonzero(np.cumsum(shares) >= level - 1e-12)
+    position = int(positions[0]) if positions.size else len(values) - 1
+    return float(values[min(max(position, first), last)])
 
 
 def quantile_interval_fields(
