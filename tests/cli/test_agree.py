@@ -27,6 +27,12 @@ def test_write_and_check(run: Run, refusal: Callable[..., str], tmp_path: Path) 
     record = json.loads(run("agree", path, "--check", "--json").stdout)
     assert record == {"id": expected.id, "agreement": expected.document, "together": "1.5-LDP"}
     assert "exists already" in refusal("agree", path, "--epsilon", "0.5", "--outcomes", "3")
+    assert "begins or ends with a space" not in made.stdout
+    labels.write_text("red\ngreen \nblue\n")
+    padded = run("agree", str(tmp_path / "padded.json"), *terms)
+    assert "label 'green ' begins or ends with a space; a value without it is outside" in " ".join(
+        padded.stdout.split()
+    )
     banded = run(
         "agree",
         str(tmp_path / "b.json"),

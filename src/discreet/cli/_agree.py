@@ -173,6 +173,13 @@ def write_or_check_agreement(
         f"{safe_text(agreement.family.description, most=300)}{_first_and_last_outcomes_text(agreement)}"
     ]
     lines += round_schedule_lines(agreement)
+    labels = agreement.domain.labels if isinstance(agreement.family, FamilyTerms) else None
+    padded_label = next((label for label in labels or () if str(label) != str(label).strip()), None)
+    if padded_label is not None:
+        shown = safe_text(repr(padded_label), most=60)
+        lines.append(
+            f"[bold red]Note[/bold red]: label {shown} begins or ends with a space; a value without it is outside the domain"
+        )
     if agreement.survey is not None:
         survey_sampler = agreement.survey_sampler()
         lines += [f"asks: {safe_text(question.title, most=100)}" for question in survey_sampler.survey.questions]

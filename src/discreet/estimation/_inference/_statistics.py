@@ -97,9 +97,9 @@ class Estimate:
 def numeric_outcomes(domain: Domain, what: str) -> Floats:
     """The outcomes as numbers, or an error that says what needs them."""
     if domain.values is None:
+        label = next(name for name in domain.names if not is_number_or_number_text(name))
         raise DiscreetError(
-            f"{what} needs numbers, but the outcomes are labels such as "
-            f"{next(name for name in domain.names if not is_number_or_number_text(name))!r}; pass a function that gives each label a number"
+            f"{what} needs numbers, but the outcomes are labels such as {label!r}; in Python, pass a function that gives each label a number"
         )
     return domain.values
 
