@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.stats
+import scipy
+from hypothesis import assume, given, strategies as st
 
 from discreet import LinearSampler, Simplex
 from discreet.domain import Interval, Numbers
@@ -19,6 +20,7 @@ from discreet.estimation._inference._statistics import (
     largest_report_sum,
     mean_tail_probability,
     prefix_share_tests,
+    quantile_of_shares,
 )
 from discreet.mechanisms import ReportCounts, ReportSampler
 from discreet.mechanisms._reports._blocks import AffineBlocks, BlockFamily, MaskedSubsets, RankedSubsets, SingleOutcomes
@@ -312,3 +314,16 @@ def test_a_quantile_lies_in_its_interval_and_follows_no_noise(mechanism: str) ->
         errors.append(found.statistic("median").estimate - 9.5)
     assert abs(float(np.median(errors))) < 4.0
     assert math.copysign(1.0, found.statistic("mean").low) == 1.0
+
+
+@given(shares=st.lists(st.floats(-0.3, 0.4), min_size=1, max_size=40), level=st.floats(0.01, 0.99))
+def test_quantiles_favour_neither_end(shares: list[float], level: float) -> None:
+    """The mirrored shares have the mirrored quantile; only a plateau just at the level may be read from either end."""
+    unbiased = np.array(shares) + (1.0 - math.fsum(shares)) / len(shares)
+    last = len(shares) - 1
+    values = np.arange(last + 1.0)
+    near = scipy.optimize.isotonic_regression(np.cumsum(unbiased)[:-1]).x if last else np.zeros(0)
+    assume(not (abs(near - level) < 1e-9).any())
+    assert quantile_of_shares(unbiased, values, level, 0, last) == last - quantile_of_shares(
+        unbiased[::-1], values, 1.0 - level, 0, last
+    )

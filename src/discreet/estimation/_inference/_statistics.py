@@ -169,13 +169,15 @@ def parse_statistic_parameter(statistic: str, parameter: str) -> float:
 
 
 def quantile_of_shares(shares: Floats, values: Floats, level: float, first: int, last: int) -> float:
-    """The first of the increasing values up to which unbiased shares add up to the level, between those at the ends of its interval.
+    """The first of the increasing values at which the cumulative shares reach the level, between those at the ends of its interval.
 
-    The nearest distribution has no share below 0, so over many outcomes it keeps the noise of one sign: its quantiles can lie outside of
-    the interval. Cumulative shares add up the noise of both signs.
+    Cumulative unbiased shares may fall, and the place where they first reach the level comes too early. So the nearest numbers that do not
+    fall take their place (isotonic regression). Those of the nearest distribution keep the noise of one sign, and could leave the interval.
     """
-    positions = np.flatnonzero(np.cumsum(shares) >= level - 1e-12)
-    position = int(positions[0]) if positions.size else len(values) - 1
+    cumulative_shares = np.cumsum(shares)[:-1]  # without the last, which is the sum of all
+    if cumulative_shares.size:
+        cumulative_shares = scipy.optimize.isotonic_regression(cumulative_shares).x
+    position = int(np.count_nonzero(cumulative_shares < level - 1e-12))
     return float(values[min(max(position, first), last)])
 
 
