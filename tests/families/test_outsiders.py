@@ -138,3 +138,20 @@ def test_rounding_puts_nobody_outside() -> None:
         extreme = nearest_member(family, np.eye(family.size))
         assert family.contains(extreme)
         dc.OptimalSampler(family, epsilon=0.7).release(extreme)
+
+
+@pytest.mark.parametrize("p", [stats.norm(0.5, 0.3), stats.norm(0.5, 0.3).pdf], ids=["known", "bare"])
+def test_a_client_with_mass_where_the_reference_has_none_is_outside(p: Any) -> None:
+    """Nodes without reference were left out: a client with half of its mass there counted as a member, and its mass as known to 1e-12."""
+    gap = dc.DensityBand(lambda x: np.where((x < 0.3) | (x > 0.7), 1.0, 0.0), (0.0, 1.0), lower=0.0, upper=4.0)
+    assert not gap.contains(p)
+    assert gap.contains(lambda x: np.where((x < 0.3) | (x > 0.7), 1.0 + x, 0.0))
+    sampler = dc.OptimalSampler(gap, epsilon=1.0)
+    with pytest.warns(dc.OutsideFamilyWarning, match="to inf"):
+        sampler.release(p)
+    for argument in (p, [p]):
+        with pytest.warns(dc.OutsideFamilyWarning, match="to inf"), pytest.warns(dc.errors.UnresolvedWarning):
+            law = sampler.output(argument)
+        assert float(np.max(law.mass_error)) > 0.4
+    with pytest.raises(dc.OutsideFamilyError):
+        dc.LinearSampler(gap, epsilon=1.0).release(p)

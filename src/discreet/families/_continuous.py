@@ -224,6 +224,14 @@ class ContinuousFamily(BandFamily, abc.ABC):
         inner_high = np.where(np.isfinite(high), np.nextafter(high, -np.inf), high)
         return np.clip(self.chart.points_at_coordinates(t), inner_low, inner_high)
 
+    @cached_property
+    def nodes_without_reference(self) -> tuple[Floats, Floats]:
+        """The public nodes (m, dim) at which the reference is 0, and the logarithms of their volumes (m,)."""
+        t, weights = self.panels.nodes_and_weights(ORDER[self.dim])
+        is_empty = np.isneginf(self.nodes.log_reference)
+        with np.errstate(divide="ignore"):
+            return self.nodes.x[is_empty], np.log(weights[is_empty]) + np.log(self.chart.jacobian(t[is_empty]))
+
     def nodes_of_panels(self, panels: Panels, order: int) -> Nodes:
         """Nodes of given panels."""
         t, weights = panels.nodes_and_weights(order)
@@ -518,6 +526,7 @@ def outsiders_at_nodes(
             log_ratios.min(initial=log_smallest[i]),
             log_ratios.max(initial=log_largest[i]),
         )
+    log_largest[shares_where_reference_is_zero(family, clients, log_mass) > slack] = np.inf
     with np.errstate(over="ignore", invalid="ignore"):
         smallest, largest = np.exp(log_smallest - log_mass), np.exp(log_largest - log_mass)
         bad = (largest > bounds.upper * (1.0 + slack)) | (smallest < bounds.lower * (1.0 - slack))
@@ -568,11 +577,26 @@ def _summarise_client_at_nodes(family: ContinuousFamily, p: LogDensity) -> tuple
     return shift + math.log(mass), smallest, shift, BAND_SLACK + error
 
 
+def shares_where_reference_is_zero(family: ContinuousFamily, clients: Sequence[LogDensity], log_mass: Floats) -> Floats:
+    """(n,) the share of each client's mass at public nodes where the reference is 0, if its mass elsewhere is exp(log_mass)."""
+    if family.dim > LARGEST_CHARTED or not len(family.nodes_without_reference[0]):
+        return np.zeros(len(clients))
+    x, log_volume = family.nodes_without_reference
+    with np.errstate(over="ignore", invalid="ignore"):
+        odds = [np.exp(p.log_density(x) + log_volume - mass).sum() for p, mass in zip(clients, log_mass, strict=True)]
+        return np.nan_to_num(np.array(odds) / (1.0 + np.array(odds)), nan=1.0)
+
+
 def update_mass_errors_and_warn(
     family: ContinuousFamily, clients: Sequence[LogDensity], log_mass: Floats, errors: Floats
 ) -> tuple[Floats, NDArray[np.bool_]]:
     """Errors (n,) that include the part of the stated masses that nodes missed, and which masses are stated; warns of large errors."""
     stated_masses = masses_stated_by_densities(family, clients)
+    is_stated = ~np.isnan(stated_masses)
+    shares = shares_where_reference_is_zero(family, clients, log_mass)
+    with np.errstate(divide="ignore", over="ignore"):
+        seen_masses = np.where(shares > 0.0, np.exp(log_mass) / (1.0 - shares), np.nan)  # there, and elsewhere
+    stated_masses = np.where(is_stated, stated_masses, seen_masses)
     gap = np.abs(np.expm1(log_mass - np.log(stated_masses)))
     if family.dim in _MISSED:
         missed_clients = np.flatnonzero(gap > np.minimum(_MISSED[family.dim] + 10.0 * errors, _MISSED_AT_MOST))
@@ -587,7 +611,7 @@ def update_mass_errors_and_warn(
             "private",
             UnresolvedWarning,
         )
-    return np.fmax(errors, gap), ~np.isnan(stated_masses)
+    return np.fmax(errors, gap), is_stated
 
 
 def _log_ratios_at_narrow_places(family: ContinuousFamily, p: LogDensity) -> Floats:
