@@ -43,6 +43,7 @@ with imports_on_first_use(globals()):
         known_interval_masses_of_clients as known_interval_masses_of_clients,
         largest_log_ratios as largest_log_ratios,
         log_ratios_at_nodes as log_ratios_at_nodes,
+        mixtures_of_one_kernel_or_none as mixtures_of_one_kernel_or_none,
         numbers_of_clients_missed_by_nodes as numbers_of_clients_missed_by_nodes,
         panel_masses as panel_masses,
         refuse_masses_lost_in_rounding as refuse_masses_lost_in_rounding,
@@ -79,7 +80,7 @@ with imports_on_first_use(globals()):
         Nodes as Nodes,
         narrow_features_of_clients as narrow_features_of_clients,
     )
-    from discreet.families._kernel_mixtures import LAPLACE as LAPLACE, Mixture
+    from discreet.families._kernel_mixtures import GAUSSIAN as GAUSSIAN, LAPLACE as LAPLACE, Mixture
     from discreet.families._mixtures import (
         PROVED as PROVED,
         SEARCHED as SEARCHED,

@@ -20,7 +20,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -51,6 +50,7 @@ Floats = NDArray[np.float64]
 
 Evaluate = Callable[[Floats, Floats], Floats]
 _SMALLEST = 1e-300
+_FAINT = 1e-250  # p/h that counts as 0 beside an infinite slope, at nodes of any mass and at every other point alike
 _STEPS = 5  # of regula falsi, each on all roots at once
 
 
@@ -194,7 +194,9 @@ class OutputLaw:
         lower, upper = self.constants.b * masses, self.constants.B * masses
         p, slope = self.client_masses[rows], self.slope[rows, None]
         with np.errstate(invalid="ignore", over="ignore"):
-            value = np.where(p > _zero_threshold(slope), p * slope, 0.0) + self.lift[rows, None] * lower
+            value = (
+                np.where(p > np.where(np.isinf(slope), NEGLIGIBLE, 0.0), p * slope, 0.0) + self.lift[rows, None] * lower
+            )
         return np.clip(value, lower, upper)
 
     @property
@@ -231,13 +233,18 @@ class OutputLaw:
 def affine_clip(ratio: Floats, slope: float, lift: float, constants: Constants) -> Floats:
     """clip(slope p/h + lift b, b, B), with inf * 0 = 0 as in the projection."""
     with np.errstate(invalid="ignore", over="ignore"):
-        value = np.where(ratio > _zero_threshold(slope), slope * ratio, 0.0) + lift * constants.b
+        value = np.where(ratio > (_FAINT if slope == math.inf else 0.0), slope * ratio, 0.0) + lift * constants.b
     return np.clip(value, constants.b, constants.B)
 
 
-def _zero_threshold(slope: Any) -> Any:
-    """The value up to which p counts as zero, as in the projection: positive where the slope is infinite."""
-    return np.where(np.isinf(slope), NEGLIGIBLE, 0.0)
+def ratio_counts_beside_infinite_slope(ratio: Floats) -> NDArray[np.bool_]:
+    """Whether p/h counts as positive beside an infinite slope."""
+    return np.asarray(ratio > _FAINT)
+
+
+def without_faint_masses(client: Floats, masses: Floats) -> Floats:
+    """A client's masses on nodes of these reference masses, without those where p/h counts as 0 beside an infinite slope."""
+    return np.where(client > _FAINT * masses, client, 0.0)
 
 
 def density_ratio(log_density: Floats, log_reference: Floats) -> Floats:
@@ -279,14 +286,18 @@ class OutputProblem:
 
         `slack`: the uncertainty of its mass; None if those outside the family have been told of.
         """
-        shift = largest_log_ratios(log_ratio)
-        client = np.exp(log_ratio - shift[:, None])
+        largest = largest_log_ratios(log_ratio)
         smallest = log_ratio.min(axis=1, where=masses > 0, initial=np.inf)
-        client *= masses
+        with np.errstate(divide="ignore"):
+            log_client = log_ratio + np.log(
+                masses
+            )  # relative to its own largest value: p/h may be immense far in a tail
+        shift = largest_log_ratios(log_client)
+        client = np.exp(log_client - shift[:, None])
         mass = client.sum(axis=1)
         client /= mass[:, None]
         if slack is not None:
-            summary = NodeSummary(shift + np.log(mass), smallest, shift, slack)
+            summary = NodeSummary(shift + np.log(mass), smallest, largest, slack)
             self.warn_of_or_refuse_outside_clients(clients, summary)
         if self.mixing is not None:
             slope, lift = np.full(len(clients), self.mixing.slope), np.full(len(clients), self.mixing.lift)
@@ -295,6 +306,7 @@ class OutputProblem:
             with np.errstate(divide="ignore"):
                 slope, lift = np.asarray(1.0 / box.scale(client)), np.zeros(len(clients))
             for row in np.flatnonzero(np.isinf(slope)):
+                client[row] = without_faint_masses(client[row], masses)
                 slope[row], lift[row] = box.slope_and_lift(client[row])
         return OutputLaw(
             self.family, self.constants, self.mixing, tuple(clients), many, masses, client, shift + np.log(mass),
@@ -379,11 +391,14 @@ def cut_panels_at_ratio_levels(
 
 
 def ratio_levels_of_kinks(constants: Constants, slope: Floats, lift: Floats) -> Floats:
-    """(4, n) values of p/h where q = clip(slope p/h + lift b, b, B) meets b, meets B, and where p meets q; 0 for none."""
+    """(4, n) values of p/h where q = clip(slope p/h + lift b, b, B) meets b, meets B, and where p meets q; 0 for none.
+
+    With an infinite slope q jumps where p/h begins to count.
+    """
     b, top = constants.b, constants.B
     with np.errstate(divide="ignore", invalid="ignore"):
         is_infinite = np.isinf(slope)
-        from_below = np.where(is_infinite, 0.0, b * (1.0 - lift) / slope)
+        from_below = np.where(is_infinite, _FAINT, b * (1.0 - lift) / slope)
         from_above = np.where(is_infinite, 0.0, (top - lift * b) / slope)
         crossing = np.where(slope < 1.0, lift * b / (1.0 - slope), 0.0)
     return np.stack([from_below, from_above, np.where(slope < 1.0, b, top), crossing])

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from discreet._base.quadrature import ORDER, Panels, fewest_panels_to_refine, gauss_rule, integral_errors_on_unit_cube
 from discreet.families import (
     BAND_SLACK,
+    GAUSSIAN,
     LAPLACE,
     LARGEST_CHARTED,
     Cartesian,
@@ -40,9 +41,14 @@ from discreet.families import (
     bound_on_sampled_mass_error,
     largest_log_ratios,
     log_ratios_at_nodes,
+    mixtures_of_one_kernel_or_none,
     refuse_masses_lost_in_rounding,
 )
 from discreet.projection._box import improve_slopes_by_newton, row_slices_within_memory, solve_slopes_and_lifts
+from discreet.projection._interval_ends import (
+    errors_from_jumps_at_interval_ends,
+    log_densities_towards_interval_ends,
+)
 from discreet.projection._output_law import (
     CutLines,
     OutputLaw,
@@ -51,14 +57,16 @@ from discreet.projection._output_law import (
     cut_panels_at_ratio_levels,
     density_ratio,
     evaluate_legendre_series,
-    matrix_to_endpoint_values,
     matrix_to_legendre_coefficients,
+    ratio_counts_beside_infinite_slope,
     ratio_levels_of_kinks,
     segments_between_levels,
+    without_faint_masses,
 )
 
 Floats = NDArray[np.float64]
 RatioAt = Callable[[Floats, Floats], Floats]
+TowardsEnds = Callable[[Nodes, Floats], Floats]
 
 TOLERANCE = {1: 1e-10, 2: 5e-7, 3: 2e-4}  # sum of the estimated errors at which the panels are fine enough
 MOST_NODES = {1: 1 << 14, 2: 1 << 18, 3: 1 << 19}
@@ -74,6 +82,7 @@ SHARED_TOLERANCE = {1: 1e-8, 2: 1e-6, 3: 1e-4}
 MOST_SHARED_NODES = {1: 1 << 12, 2: 1 << 16, 3: 1 << 18}
 MONTE_CARLO_NODES = 1 << 16
 _SHARED_ROUNDS = 12
+_WEIGHT_OF_KINKS = 1e-3  # of the error at kinks, beside that of a mass
 _UNSOLVED = 1e-10  # by which an output distribution may miss a mass of one
 _LARGEST_LOG = 690.0
 _SMALLEST = 1e-300
@@ -156,9 +165,12 @@ class OneClientSolver:
         )
         self.problem.warn_of_or_refuse_outside_clients([p], summary)
         client = (solution.masses * solution.ratio)[None, :]
+        if math.isinf(solution.slope):
+            client = without_faint_masses(client, solution.masses)
+        error = refined_solution.error + abs(1.0 - float(client.sum()))  # ratios past the largest lose mass
         law = OutputLaw(
             self.problem.family, self.problem.constants, self.problem.mixing, (p,), False, solution.masses, client, log_mass,
-            np.array([solution.slope]), np.array([solution.lift]), np.array([refined_solution.error]),
+            np.array([solution.slope]), np.array([solution.lift]), np.array([error]),
         )  # fmt: skip
         return self.problem.correct_errors_by_stated_masses(law)
 
@@ -173,12 +185,19 @@ class OneClientSolver:
         def density_ratio_at_points(x: Floats, log_reference: Floats) -> Floats:
             return density_ratio(p.log_density(x), log_reference + shift)
 
+        def towards_ends(panel_nodes: Nodes, density: Floats) -> Floats:
+            log_mass = shift + math.log(solution.mass)
+            with np.errstate(divide="ignore"):
+                log_density = np.log(density) + log_mass
+            log_means = log_densities_towards_interval_ends(self.problem.family, p, panel_nodes, log_density)
+            return np.exp(np.minimum(log_means - log_mass, _LARGEST_LOG))
+
         def cut_panels_at_kinks(panel_nodes: Nodes, ratio: Floats | None = None) -> CutPanels:
             if ratio is None:
                 ratio = density_ratio_at_points(
                     panel_nodes.x.reshape(-1, dim), panel_nodes.log_reference.ravel()
                 ).reshape(panel_nodes.weights.shape)
-            return self._cut_panels_along_kinks(panel_nodes, ratio, solution, density_ratio_at_points)
+            return self._cut_panels_along_kinks(panel_nodes, ratio, solution, density_ratio_at_points, towards_ends)
 
         solution = self._solve_on_nodes(nodes.masses.ravel(), ratio.ravel())
         is_kinked, lines = self._kinked_panels_and_cut_lines(nodes, ratio, solution, density_ratio_at_points)
@@ -201,7 +220,12 @@ class OneClientSolver:
         return RefinedSolution(solution, shift, float(pieces.errors.sum()))
 
     def _cut_panels_along_kinks(
-        self, nodes: Nodes, ratio: Floats, solution: Solution, density_ratio_at_points: RatioAt
+        self,
+        nodes: Nodes,
+        ratio: Floats,
+        solution: Solution,
+        density_ratio_at_points: RatioAt,
+        towards_ends: TowardsEnds,
     ) -> CutPanels:
         """The nodes of some panels, cut along the kinks of the solution that cross them, with every panel's error."""
         order = ORDER[self.problem.family.dim]
@@ -209,7 +233,10 @@ class OneClientSolver:
         p, q = self._client_and_output_ratios(ratio, solution)
         errors = nodes.panels.integral_errors(p * nodes.element, order)
         if self.problem.family.dim == 1:
-            errors += self._errors_from_jumps_at_interval_ends(nodes, ratio, density_ratio_at_points) / solution.mass
+            at_ends = towards_ends(nodes, p * nodes.element)
+            errors += errors_from_jumps_at_interval_ends(nodes, p * nodes.element, at_ends)
+            if math.isinf(solution.slope):
+                errors += self._errors_from_jumps_of_output(nodes, p, at_ends, solution)
         errors[~is_kinked] += nodes.panels[~is_kinked].integral_errors(
             (_relative_entropy_terms(p, q) * nodes.element)[~is_kinked], order
         )
@@ -238,20 +265,19 @@ class OneClientSolver:
             self.problem.family, nodes.panels[is_kinked], ratio[is_kinked], levels, density_ratio_at_points
         )
 
-    def _errors_from_jumps_at_interval_ends(
-        self, nodes: Nodes, ratio: Floats, density_ratio_at_points: RatioAt
-    ) -> Floats:
-        """The error that a jump of p between the outermost nodes of an interval and its ends would cause; the nodes cannot see it."""
-        order = ratio.shape[1]
-        low, high = nodes.panels.lower, nodes.panels.upper
-        width = high - low
-        t = np.concatenate([low + 1e-9 * width, high - 1e-9 * width], axis=1)[..., None]
-        # a density may be infinite at an end
-        is_inside = ((t > low[:, :, None]) & (t < high[:, :, None])).all(axis=2, keepdims=True)
-        x = np.where(is_inside, self.problem.family.chart.points_at_coordinates(t), nodes.x[:, [0, -1]]).reshape(-1, 1)
-        end_ratio = density_ratio_at_points(x, self.problem.family.log_reference(x)).reshape(-1, 2)
-        jumps = np.abs(end_ratio - ratio @ matrix_to_endpoint_values(order)) * nodes.element[:, [0, -1]]
-        return np.asarray(jumps.sum(axis=1) * width[:, 0] * gauss_rule(order)[0][0])
+    def _errors_from_jumps_of_output(self, nodes: Nodes, p: Floats, towards_ends: Floats, solution: Solution) -> Floats:
+        """The errors (n,) on intervals inside which p/h begins to count beside an infinite slope: q jumps there."""
+        end_ratios = np.divide(
+            towards_ends,
+            nodes.element[:, [0, -1]],
+            out=np.zeros_like(towards_ends),
+            where=nodes.element[:, [0, -1]] > 0.0,
+        )
+        counts = ratio_counts_beside_infinite_slope(np.concatenate([p, end_ratios], axis=1))
+        width = (nodes.panels.upper - nodes.panels.lower)[:, 0]
+        jump = self.problem.constants.B - solution.lift * self.problem.constants.b
+        errors = jump * width * nodes.element.max(axis=1)
+        return np.where(counts.any(axis=1) & ~counts.all(axis=1), errors, 0.0)
 
     def _client_and_output_ratios(self, ratio: Floats, solution: Solution) -> tuple[Floats, Floats]:
         """Normalised p/h, and q/h, from p/h on the nodes."""
@@ -268,7 +294,10 @@ class OneClientSolver:
                 masses, _finite_normalised_ratio(ratio, mass), mass, self.problem.mixing.slope, self.problem.mixing.lift
             )
         box = self.problem.box_on_nodes(masses)
-        return Solution(masses, _finite_normalised_ratio(ratio, mass), mass, *box.slope_and_lift(client))
+        slope, lift = box.slope_and_lift(client)
+        if math.isinf(slope):
+            slope, lift = box.slope_and_lift(without_faint_masses(client, masses))
+        return Solution(masses, _finite_normalised_ratio(ratio, mass), mass, slope, lift)
 
     def _ratio_levels_of_kinks(self, solution: Solution) -> list[float]:
         """The levels at which p/h, before normalisation, meets a bound of the clip, and at which p meets q."""
@@ -358,7 +387,7 @@ class ManyClientsSolver:
                 rough = self._rough_panels_with_kinks(law, nodes) & nodes.panels.wide_enough_to_split
                 if not rough.any() or nodes.weights.size > _MOST_ROUGH_NODES:
                     break
-                nodes, log_ratio = self._split_panels(clients, nodes, log_ratio, rough, _SPLIT[1])
+                nodes, log_ratio, *_ = self._split_panels(clients, nodes, log_ratio, rough, _SPLIT[1])
                 law = self.problem.solve_output_law_on_nodes(
                     clients, True, nodes.masses.ravel(), log_ratio.reshape(len(clients), -1), slack=None
                 )
@@ -373,23 +402,44 @@ class ManyClientsSolver:
         dim = self.problem.family.dim
         nodes = self._nodes_refined_at_narrow_places(clients)
         log_ratio = log_ratios_at_nodes(clients, nodes)
+        towards_ends = self._log_densities_towards_ends(clients, nodes, log_ratio)
         for _ in range(_SHARED_ROUNDS):
-            errors = self._client_mass_errors(nodes, log_ratio, largest_log_ratios(log_ratio))
-            coarse = errors.max(axis=0) > SHARED_TOLERANCE[dim] / len(nodes.panels)
+            errors, kink_errors = self._client_mass_and_kink_errors(nodes, log_ratio, towards_ends)
+            resolution = errors + _WEIGHT_OF_KINKS * kink_errors
+            coarse = resolution.max(axis=0) > SHARED_TOLERANCE[dim] / len(nodes.panels)
             coarse &= nodes.panels.wide_enough_to_split
             if not coarse.any() or nodes.weights.size > MOST_SHARED_NODES[dim]:
                 break
-            nodes, log_ratio = self._split_panels(clients, nodes, log_ratio, coarse, 2)
+            nodes, log_ratio, parts, part_ratios = self._split_panels(clients, nodes, log_ratio, coarse, 2)
+            if towards_ends is not None:
+                of_parts = self._log_densities_towards_ends(clients, parts, part_ratios)
+                towards_ends = np.concatenate([towards_ends[:, ~coarse], of_parts], axis=1)
         return nodes, log_ratio, np.asarray(errors.sum(axis=1))
+
+    def _log_densities_towards_ends(
+        self, clients: Sequence[LogDensity], nodes: Nodes, log_ratio: Floats
+    ) -> Floats | None:
+        """log of each client's density towards both ends of each panel (n, panels, 2); None in more dimensions, and for smooth clients."""
+        mixtures = mixtures_of_one_kernel_or_none(clients)
+        if self.problem.family.dim > 1 or (mixtures is not None and mixtures[0].kernel == GAUSSIAN):
+            return None
+        log_density = _log_densities_in_coordinates(nodes, log_ratio)
+        return np.stack(
+            [
+                log_densities_towards_interval_ends(self.problem.family, p, nodes, at_nodes)
+                for p, at_nodes in zip(clients, log_density, strict=True)
+            ]
+        )
 
     def _split_panels(
         self, clients: Sequence[LogDensity], nodes: Nodes, log_ratio: Floats, panels: NDArray[np.bool_], ways: int
-    ) -> tuple[Nodes, Floats]:
-        """The nodes, and log p/h there, after some panels were cut into `ways` parts along each axis."""
+    ) -> tuple[Nodes, Floats, Nodes, Floats]:
+        """The nodes, and log p/h there, after some panels were cut into `ways` parts along each axis; and those of the parts alone."""
         split = nodes.panels[panels].split_every_panel(ways)
         fresh_nodes = self.problem.family.nodes_of_panels(split, ORDER[self.problem.family.dim])
         fresh_ratios = log_ratios_at_nodes(clients, fresh_nodes)
-        return nodes[~panels].concat(fresh_nodes), np.concatenate([log_ratio[:, ~panels], fresh_ratios], axis=1)
+        all_ratios = np.concatenate([log_ratio[:, ~panels], fresh_ratios], axis=1)
+        return nodes[~panels].concat(fresh_nodes), all_ratios, fresh_nodes, fresh_ratios
 
     def _rough_panels_with_kinks(self, law: OutputLaw, nodes: Nodes) -> NDArray[np.bool_]:
         """The panels of an interval on which some client's log p/h is far from a polynomial and passes a level of its kinks."""
@@ -400,15 +450,27 @@ class ManyClientsSolver:
         is_crossed = ((low < levels[:, :, None]) & (levels[:, :, None] < high)).any(axis=0)
         return np.asarray((is_rough & is_crossed).any(axis=0))
 
-    def _client_mass_errors(self, nodes: Nodes, log_ratio: Floats, shift: Floats) -> Floats:
-        """(n, panels) estimated errors of the clients' masses, each client's mass being one."""
-        errors = np.empty(log_ratio.shape[:2])
+    def _client_mass_and_kink_errors(
+        self, nodes: Nodes, log_ratio: Floats, towards_ends: Floats | None
+    ) -> tuple[Floats, Floats]:
+        """(n, panels) estimated errors of the clients' masses, each client's mass being one, and of the integrals of sqrt(p h).
+
+        The latter has a kink where p touches 0, as the integrands of divergences have. It is 0 for clients that are smooth and positive.
+        """
+        errors, kink_errors = np.empty(log_ratio.shape[:2]), np.zeros(log_ratio.shape[:2])
+        order = ORDER[self.problem.family.dim]
         for rows in row_slices_within_memory(len(log_ratio), nodes.weights.size):
-            density = np.exp(log_ratio[rows] - shift[rows, None, None]) * nodes.element
-            mass = np.sum(density * nodes.weights, axis=(1, 2))
-            refuse_masses_lost_in_rounding(mass)
-            errors[rows] = nodes.panels.integral_errors(density, ORDER[self.problem.family.dim]) / mass[:, None]
-        return errors
+            log_density = _log_densities_in_coordinates(nodes, log_ratio[rows])
+            shift = largest_log_ratios(log_density)[:, None, None]
+            density = np.exp(log_density - shift)
+            mass = np.sum(density * nodes.weights, axis=(1, 2))[:, None]
+            errors[rows] = nodes.panels.integral_errors(density, order) / mass
+            if towards_ends is not None:
+                at_ends = np.exp(np.minimum(towards_ends[rows] - shift, _LARGEST_LOG))
+                errors[rows] += errors_from_jumps_at_interval_ends(nodes, density, at_ends) / mass
+                kinks = np.sqrt(density / mass[:, :, None] * nodes.element)
+                kink_errors[rows] = nodes.panels.integral_errors(kinks, order)
+        return errors, kink_errors
 
     def _solve_on_nodes_cut_at_kinks(self, law: OutputLaw, nodes: Nodes, errors: Floats) -> OutputLaw:
         """The output laws on an interval, computed again on each client's own nodes, which end at its kinks."""
@@ -422,6 +484,8 @@ class ManyClientsSolver:
             client = pieces.masses * pieces.ratio
             cut_mass = client.sum(axis=1)
             client /= cut_mass[:, None]
+            is_infinite = np.isinf(law.slope)
+            client[is_infinite] = without_faint_masses(client[is_infinite], pieces.masses[is_infinite])
             law = replace(law, node_masses=pieces.masses, client_masses=client)
             if self.problem.mixing is None:
                 law = _solve_again_on_own_nodes(law)
@@ -446,12 +510,18 @@ class ManyClientsSolver:
         )
 
 
+def _log_densities_in_coordinates(nodes: Nodes, log_ratio: Floats) -> Floats:
+    """The logarithms of clients' densities, in coordinates, from log p/h (n, panels, nodes)."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(log_ratio + np.log(nodes.element))
+
+
 def _client_ratios_on_panels(law: OutputLaw, nodes: Nodes) -> Floats:
     """p/h of each client (n, panels, nodes); 0 where the reference has no mass."""
     shape, has_reference = law.client_masses.shape, np.broadcast_to(law.node_masses > 0.0, law.client_masses.shape)
     with np.errstate(over="ignore"):  # far in a tail
         ratio = np.divide(law.client_masses, law.node_masses, out=np.zeros(shape), where=has_reference)
-    return ratio.reshape(-1, *nodes.weights.shape)
+    return np.minimum(ratio, _LARGEST_RATIO).reshape(-1, *nodes.weights.shape)
 
 
 def _roughness_of_panels(logarithms: Floats) -> Floats:
