@@ -499,6 +499,8 @@ REFUSED: list[tuple[Callable[[Any], Any], str]] = [
     (lambda x: np.where(x < 0.25, -np.inf, 0.0), r"f\([\d.e-]+\) = -inf is not a real number"),
     (lambda x: 0.0, r"shape \(641,\) to \(\)"),
     (lambda x: math.log(x), "cannot be evaluated on an array"),
+    (lambda x: np.array([math.exp(entry) - math.e for entry in x]), "cannot be evaluated on an array"),
+    (lambda x: np.square(x - 1.0) + 0j, "complex values"),
     (lambda x: 1 - x**1e-6, "at_zero cannot be found numerically.*give at_zero="),
     (lambda x: x - 1 + np.log1p(np.log1p(x)) - np.log1p(np.log(2)), "lies above"),
 ]

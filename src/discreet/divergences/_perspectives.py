@@ -140,8 +140,11 @@ class RatioPerspective:
 def evaluate_generator(f: Function, x: FloatArray) -> FloatArray:
     try:
         with np.errstate(all="ignore"):
-            values = np.asarray(f(x.copy()), dtype=np.float64)  # f may change it in place
-    except (TypeError, ValueError) as cause:
+            given_values = f(x.copy())  # f may change it in place
+            if np.iscomplexobj(given_values):
+                raise TypeError("complex values")
+            values = np.asarray(given_values, dtype=np.float64)
+    except (TypeError, ValueError, ArithmeticError) as cause:
         raise DiscreetError(f"f cannot be evaluated on an array of floats ({cause}); write it with numpy") from cause
     if values.shape != x.shape:
         raise DiscreetError(
