@@ -45,10 +45,6 @@ from discreet.families import (
     refuse_masses_lost_in_rounding,
 )
 from discreet.projection._box import improve_slopes_by_newton, row_slices_within_memory, solve_slopes_and_lifts
-from discreet.projection._interval_ends import (
-    errors_from_jumps_at_interval_ends,
-    log_densities_towards_interval_ends,
-)
 from discreet.projection._output_law import (
     CutLines,
     OutputLaw,
@@ -62,6 +58,12 @@ from discreet.projection._output_law import (
     ratio_levels_of_kinks,
     segments_between_levels,
     without_faint_masses,
+)
+from discreet.projection._panel_ends import (
+    errors_from_jumps_at_faces,
+    errors_from_jumps_at_interval_ends,
+    log_densities_at_faces,
+    log_densities_towards_interval_ends,
 )
 
 Floats = NDArray[np.float64]
@@ -189,8 +191,8 @@ class OneClientSolver:
             log_mass = shift + math.log(solution.mass)
             with np.errstate(divide="ignore"):
                 log_density = np.log(density) + log_mass
-            log_means = log_densities_towards_interval_ends(self.problem.family, p, panel_nodes, log_density)
-            return np.exp(np.minimum(log_means - log_mass, _LARGEST_LOG))
+            log_values = _log_densities_towards_ends(self.problem.family, p, panel_nodes, log_density)
+            return np.exp(np.minimum(log_values - log_mass, _LARGEST_LOG))
 
         def cut_panels_at_kinks(panel_nodes: Nodes, ratio: Floats | None = None) -> CutPanels:
             if ratio is None:
@@ -232,11 +234,10 @@ class OneClientSolver:
         is_kinked, lines = self._kinked_panels_and_cut_lines(nodes, ratio, solution, density_ratio_at_points)
         p, q = self._client_and_output_ratios(ratio, solution)
         errors = nodes.panels.integral_errors(p * nodes.element, order)
-        if self.problem.family.dim == 1:
-            at_ends = towards_ends(nodes, p * nodes.element)
-            errors += errors_from_jumps_at_interval_ends(nodes, p * nodes.element, at_ends)
-            if math.isinf(solution.slope):
-                errors += self._errors_from_jumps_of_output(nodes, p, at_ends, solution)
+        at_ends = towards_ends(nodes, p * nodes.element)
+        errors += _errors_from_jumps_at_ends(nodes, p * nodes.element, at_ends)
+        if self.problem.family.dim == 1 and math.isinf(solution.slope):
+            errors += self._errors_from_jumps_of_output(nodes, p, at_ends, solution)
         errors[~is_kinked] += nodes.panels[~is_kinked].integral_errors(
             (_relative_entropy_terms(p, q) * nodes.element)[~is_kinked], order
         )
@@ -419,14 +420,14 @@ class ManyClientsSolver:
     def _log_densities_towards_ends(
         self, clients: Sequence[LogDensity], nodes: Nodes, log_ratio: Floats
     ) -> Floats | None:
-        """log of each client's density towards both ends of each panel (n, panels, 2); None in more dimensions, and for smooth clients."""
+        """log of each client's density towards the ends of each panel (n, panels, 2 dim); None for smooth clients."""
         mixtures = mixtures_of_one_kernel_or_none(clients)
-        if self.problem.family.dim > 1 or (mixtures is not None and mixtures[0].kernel == GAUSSIAN):
+        if mixtures is not None and mixtures[0].kernel == GAUSSIAN:
             return None
         log_density = _log_densities_in_coordinates(nodes, log_ratio)
         return np.stack(
             [
-                log_densities_towards_interval_ends(self.problem.family, p, nodes, at_nodes)
+                _log_densities_towards_ends(self.problem.family, p, nodes, at_nodes)
                 for p, at_nodes in zip(clients, log_density, strict=True)
             ]
         )
@@ -467,7 +468,7 @@ class ManyClientsSolver:
             errors[rows] = nodes.panels.integral_errors(density, order) / mass
             if towards_ends is not None:
                 at_ends = np.exp(np.minimum(towards_ends[rows] - shift, _LARGEST_LOG))
-                errors[rows] += errors_from_jumps_at_interval_ends(nodes, density, at_ends) / mass
+                errors[rows] += _errors_from_jumps_at_ends(nodes, density, at_ends) / mass
                 kinks = np.sqrt(density / mass[:, :, None] * nodes.element)
                 kink_errors[rows] = nodes.panels.integral_errors(kinks, order)
         return errors, kink_errors
@@ -508,6 +509,20 @@ class ManyClientsSolver:
         return self.problem.family.nodes_of_panels(
             self.problem.family.panels.split_every_panel(SHARED_SPLIT[dim]), ORDER[dim]
         )
+
+
+def _log_densities_towards_ends(family: ContinuousFamily, p: LogDensity, nodes: Nodes, log_density: Floats) -> Floats:
+    """(panels, 2 dim) logarithms of p's density, in coordinates, between the outermost nodes of panels and their ends."""
+    if family.dim > 1:
+        return log_densities_at_faces(family, p, nodes.panels)
+    return log_densities_towards_interval_ends(family, p, nodes, log_density)
+
+
+def _errors_from_jumps_at_ends(nodes: Nodes, density: Floats, towards_ends: Floats) -> Floats:
+    """(..., panels) the errors that jumps of the density between the outermost nodes of panels and their ends would cause."""
+    if nodes.panels.dim > 1:
+        return errors_from_jumps_at_faces(nodes.panels, density, towards_ends)
+    return errors_from_jumps_at_interval_ends(nodes, density, towards_ends)
 
 
 def _log_densities_in_coordinates(nodes: Nodes, log_ratio: Floats) -> Floats:
