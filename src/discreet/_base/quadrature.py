@@ -30,6 +30,7 @@ _INTEGRAL = {1: 1e-11, 2: 1e-8, 3: 1e-5}  # and of the normalising constant
 _NARROWEST = 1e-14
 _INSIDE = 1e-9  # share of a panel, away from its ends, where a density may be infinite
 _SQUARES = 1e150
+_MOST_AT_A_FACE = 10.0  # times the largest value at the nodes, beyond which a function rises to infinity at a face
 _FAST = 0.1  # above this rho they fall like a power of the degree
 
 
@@ -110,6 +111,27 @@ class Panels:
         """These panels and then the others."""
         return Panels(np.vstack([self.lower, other.lower]), np.vstack([self.upper, other.upper]))
 
+    @property
+    def coordinates_near_faces(self) -> Floats:
+        """(n, 2 dim, dim) places near the middles of the faces of every panel: the lower and the upper face of each axis."""
+        steps = np.repeat(np.eye(self.dim), 2, axis=0) * np.tile([_INSIDE - 0.5, 0.5 - _INSIDE], self.dim)[:, None]
+        low, high = self.lower[:, None, :], self.upper[:, None, :]
+        t = low + (high - low) * (0.5 + steps)
+        return np.where((t > low) & (t < high), t, 0.5 * (low + high))  # rounding may reach a face
+
+    def errors_from_jumps_at_faces(self, values: Floats, at_faces: Floats) -> Floats:
+        """(..., n) the errors that jumps between the outermost nodes and the faces would cause: no node sees them.
+
+        `values` are those at the nodes (..., n, order^dim), `at_faces` near the middles of faces (..., n, 2 dim).
+        """
+        order = ORDER[self.dim]
+        finite = np.minimum(at_faces, _MOST_AT_A_FACE * values.max(axis=-1, keepdims=True))
+        jumps = np.abs(finite - values @ _face_values_matrix(order, self.dim))
+        rounding = np.spacing(np.abs(np.stack([self.lower, self.upper], axis=-1)))
+        is_resolved = rounding <= _INSIDE * (self.upper - self.lower)[..., None]  # in narrower panels, x is too inexact
+        jumps = np.where(is_resolved.reshape(-1, 2 * self.dim), jumps, 0.0)
+        return np.asarray(jumps.sum(axis=-1) * self.volume * gauss_rule(order)[0][0])
+
     def integral_errors(self, values: Floats, order: int, fast: float = _FAST) -> Floats:
         """(..., n) estimated errors of the integrals of functions with values (..., n, order^dim) at `nodes_and_weights(order)`."""
         flat = integral_errors_on_unit_cube(values.reshape(-1, values.shape[-1]), order, self.dim, fast)
@@ -177,6 +199,22 @@ def _end_values_matrix(order: int) -> Floats:
     return np.ascontiguousarray((ends @ basis).T)
 
 
+@cache
+def _face_values_matrix(order: int, dim: int) -> Floats:
+    """(order^dim, 2 dim): the map from values at a panel's nodes to their polynomial's values near the middles of its faces."""
+    nodes, _ = gauss_rule(order)
+    basis = np.linalg.inv(np.polynomial.legendre.legvander(2.0 * nodes - 1.0, order - 1))
+    at_middle = np.polynomial.legendre.legvander(np.zeros(1), order - 1)[0] @ basis
+    columns = []
+    for axis in range(dim):
+        for at_end in _end_values_matrix(order).T:
+            column = np.ones(1)
+            for other in range(dim):
+                column = np.kron(column, at_end if other == axis else at_middle)
+            columns.append(column)
+    return np.stack(columns, axis=1)
+
+
 def subdivide_breaks(breaks: Floats, width: float, most: int = 4096) -> Floats:
     """Increasing breaks with points inserted so that no gap exceeds `width` (or there are `most` gaps in all)."""
     gaps = np.diff(breaks)
@@ -188,33 +226,40 @@ def subdivide_breaks(breaks: Floats, width: float, most: int = 4096) -> Floats:
     return np.concatenate([*pieces, breaks[-1:]])
 
 
-def refine_panels_and_integrate_reference(panels: Panels, element: Element) -> tuple[Panels, float, float]:
-    """Panels fine enough to evaluate every client on; and the integral of `element(t)`, more accurate than that, with its error."""
+def refine_panels_and_integrate_reference(
+    panels: Panels, element: Element, *, faces: bool = False
+) -> tuple[Panels, float, float]:
+    """Panels fine enough to evaluate every client on; and the integral of `element(t)`, more accurate than that, with its error.
+
+    `faces`: evaluate near the faces of panels too, for a function that may jump.
+    """
     dim = panels.dim
-    coarse, *_ = refine_and_integrate_to_tolerance(panels, element, _CLIENTS[dim], 0.1)
-    return (coarse, *refine_and_integrate_to_tolerance(coarse, element, _INTEGRAL[dim], 0.0)[1:])
+    coarse, *_ = refine_and_integrate_to_tolerance(panels, element, _CLIENTS[dim], 0.1, faces=faces)
+    return (coarse, *refine_and_integrate_to_tolerance(coarse, element, _INTEGRAL[dim], 0.0, faces=faces)[1:])
 
 
 def refine_and_integrate_to_tolerance(
-    panels: Panels, element: Element, tolerance: float, fast: float
+    panels: Panels, element: Element, tolerance: float, fast: float, *, faces: bool = False
 ) -> tuple[Panels, float, float]:
     """Panels split until the integral of `element(t)` has a relative tolerance, with the integral and its error.
 
     `fast` as in `integral_errors_on_unit_cube`: 0 for an error estimate that also detects a jump in some derivative.
     """
-    fine, _, integrals, errors = refine_and_integrate_by_panel(panels, element, tolerance, fast)
+    fine, _, integrals, errors = refine_and_integrate_by_panel(panels, element, tolerance, fast, faces=faces)
     with np.errstate(over="ignore", invalid="ignore"):
         return fine, float(integrals.sum()), float(errors.sum())
 
 
 def refine_and_integrate_by_panel(
-    panels: Panels, element: Element, tolerance: float, fast: float, *, ends: bool = False
+    panels: Panels, element: Element, tolerance: float, fast: float, *, ends: bool = False, faces: bool = False
 ) -> tuple[Panels, NDArray[np.intp], Floats, Floats]:
     """The same part by part: the panels, the given panel that each is a part of, their integrals and the errors of these.
 
-    `ends`: on a line, evaluate at the ends of panels too, since a jump between the outermost node and an end shows nowhere else.
+    `ends`: on a line, evaluate at the ends of panels too, since a jump between the outermost node and an end shows nowhere else. Masses of
+    cells in agreements rely on it. `faces` does the same in every dimension, but not where the function is infinite at the space's end.
     """
     order, most = ORDER[panels.dim], max(2 * len(panels), 1 << 12)
+    lowest, highest = panels.lower.min(axis=0), panels.upper.max(axis=0)
 
     def integrals_and_errors_of_panels(subset: Panels) -> tuple[Floats, Floats]:
         t, weights = subset.nodes_and_weights(order)
@@ -231,6 +276,12 @@ def refine_and_integrate_by_panel(
                 )
                 jumps = np.abs(element(ends_inside) - values @ _end_values_matrix(order)).sum(axis=1)
                 errors = errors + gauss_rule(order)[0][0] * width[:, 0] * np.where(np.isfinite(jumps), jumps, 0.0)
+            if faces:
+                at_faces = element(subset.coordinates_near_faces)
+                outer = np.stack([subset.lower <= lowest, subset.upper >= highest], axis=-1).reshape(at_faces.shape)
+                at_faces[outer & (at_faces > _MOST_AT_A_FACE * values.max(axis=1)[:, None])] = np.nan  # infinite there
+                jumps = subset.errors_from_jumps_at_faces(values, at_faces)
+                errors = errors + np.where(np.isfinite(jumps), jumps, 0.0)
             return np.sum(values * weights, axis=1), errors
 
     integrals, errors = integrals_and_errors_of_panels(panels)

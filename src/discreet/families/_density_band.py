@@ -200,7 +200,8 @@ class DensityBand(ContinuousFamily):
         start, _ = self.refine_panels(
             Panels.from_edges(self.chart.first_panel_edges), self.given_densities, _MOST_NODES
         )
-        panels, mass, error = refine_panels_and_integrate_reference(start, density_in_coordinates)
+        may_jump = not isinstance(self.density, Tabulated)  # a table jumps at the edges of panels alone
+        panels, mass, error = refine_panels_and_integrate_reference(start, density_in_coordinates, faces=may_jump)
         if mass < _LEAST_MASS:
             raise DiscreetError(
                 f"density has zero mass in box = {self.box}; check the box, or give the density's own support"

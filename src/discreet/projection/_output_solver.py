@@ -60,7 +60,6 @@ from discreet.projection._output_law import (
     without_faint_masses,
 )
 from discreet.projection._panel_ends import (
-    errors_from_jumps_at_faces,
     errors_from_jumps_at_interval_ends,
     log_densities_at_faces,
     log_densities_towards_interval_ends,
@@ -521,7 +520,7 @@ def _log_densities_towards_ends(family: ContinuousFamily, p: LogDensity, nodes: 
 def _errors_from_jumps_at_ends(nodes: Nodes, density: Floats, towards_ends: Floats) -> Floats:
     """(..., panels) the errors that jumps of the density between the outermost nodes of panels and their ends would cause."""
     if nodes.panels.dim > 1:
-        return errors_from_jumps_at_faces(nodes.panels, density, towards_ends)
+        return nodes.panels.errors_from_jumps_at_faces(density, towards_ends)
     return errors_from_jumps_at_interval_ends(nodes, density, towards_ends)
 
 

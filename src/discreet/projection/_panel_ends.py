@@ -13,14 +13,13 @@ The errors decide where panels are split, and are reported. No privacy guarantee
 from __future__ import annotations
 
 import math
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.quadrature import ORDER, Panels, gauss_rule
 from discreet.families import ContinuousFamily, LogDensity, Nodes
-from discreet.projection._output_law import matrix_to_endpoint_values, matrix_to_legendre_coefficients
+from discreet.projection._output_law import matrix_to_endpoint_values
 
 Floats = NDArray[np.float64]
 
@@ -31,7 +30,6 @@ _RISING = 4.0  # times the density at the nodes, from which on further places to
 _PLACES_TOWARDS_END = 12
 _SMALLEST_ELEMENT = 1e-200  # of the reference, below which it ends in a tail, and jumps are not looked for
 _SMALLEST = 1e-300
-_MOST_AT_A_FACE = 10.0  # times the largest density at the nodes, beyond which it rises to infinity at a face
 
 
 def log_densities_towards_interval_ends(
@@ -85,35 +83,9 @@ def errors_from_jumps_at_interval_ends(nodes: Nodes, density: Floats, towards_en
 
 def log_densities_at_faces(family: ContinuousFamily, p: LogDensity, panels: Panels) -> Floats:
     """(n, 2 dim) logarithms of p's density, in coordinates, near the middles of the faces of n panels; none where the reference is 0."""
-    steps = np.repeat(np.eye(panels.dim), 2, axis=0) * np.tile([_NEAR_END - 0.5, 0.5 - _NEAR_END], panels.dim)[:, None]
-    t = panels.lower[:, None, :] + (panels.upper - panels.lower)[:, None, :] * (0.5 + steps)
+    t = panels.coordinates_near_faces
     x = family.points_inside_at_coordinates(t).reshape(-1, panels.dim)
     has_reference = np.exp(family.log_reference(x)) > 0.0
     log_p = np.where(has_reference, p.log_density(x), -np.inf).reshape(t.shape[:-1])
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.nan_to_num(log_p + np.log(family.chart.jacobian(t)), nan=-np.inf, neginf=-np.inf))
-
-
-def errors_from_jumps_at_faces(panels: Panels, density: Floats, at_faces: Floats) -> Floats:
-    """(..., n) the errors that jumps between the outermost nodes of panels and their faces would cause; the nodes cannot see them.
-
-    `density` is in coordinates at the nodes (..., n, order^dim), `at_faces` near the middles of faces (..., n, 2 dim).
-    """
-    order = ORDER[panels.dim]
-    finite = np.minimum(at_faces, _MOST_AT_A_FACE * density.max(axis=-1, keepdims=True))
-    jumps = np.abs(finite - density @ _matrix_to_face_values(order, panels.dim)).sum(axis=-1)
-    return np.asarray(jumps * panels.volume * gauss_rule(order)[0][0])
-
-
-@cache
-def _matrix_to_face_values(order: int, dim: int) -> Floats:
-    """(order^dim, 2 dim): the map from values at a panel's nodes to the polynomial's values at the middles of its faces."""
-    at_middle = matrix_to_legendre_coefficients(order) @ np.polynomial.legendre.legvander(np.zeros(1), order - 1)[0]
-    columns = []
-    for axis in range(dim):
-        for at_end in matrix_to_endpoint_values(order).T:
-            column = np.ones(1)
-            for other in range(dim):
-                column = np.kron(column, at_end if other == axis else at_middle)
-            columns.append(column)
-    return np.stack(columns, axis=1)
