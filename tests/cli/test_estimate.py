@@ -253,11 +253,26 @@ def test_what_is_read_is_never_replaced(refusal: Callable[..., str], files: Path
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("more", [(), ("--rows", "10")])
+def test_another_file_is_replaced_on_request_alone(
+    run: Run, refusal: Callable[..., str], files: Path, more: tuple[str, ...]
+) -> None:
+    table = files / "raw.csv"
+    table.write_text("who,what\nann,tea\n")
+    asked = arguments(files, "linear", "--synthetic", str(table), *more)
+    assert "exists already; name another file, or replace it: --force" in refusal(*asked)
+    assert table.read_text() == "who,what\nann,tea\n"
+    assert run(*asked, "--force").exit_code == 0
+    assert table.read_text().startswith('"sample"')
+    assert "--force replaces the file of --synthetic OUT" in refusal(*arguments(files, "linear", "--force"))
+
+
+@pytest.mark.slow
 def test_nothing_is_written_if_anything_cannot_be(refusal: Callable[..., str], files: Path) -> None:
     picture, table = files / "p.png", files / "s.parquet"
     (files / "no folder").write_text("")
     nowhere = str(files / "no folder" / "s.parquet")
-    assert "its folder cannot be made" in refusal(
+    assert "cannot be written: Not a directory" in refusal(
         *arguments(files, "linear", "--plot", str(picture), "--synthetic", nowhere)
     )
     assert "does not end in" in refusal(*arguments(files, "linear", "--plot", "p.xyz", "--synthetic", str(table)))

@@ -502,13 +502,19 @@ _ROWS = 1 << 20
 
 
 def write_weighted_samples(
-    estimate: Population, source: Source, coding: Coding, output: str, *, sample: str = "sample"
+    estimate: Population,
+    source: Source,
+    coding: Coding,
+    output: str,
+    *,
+    sample: str = "sample",
+    replace: bool = False,
 ) -> int:
     """Write every sample of the source with its weight, and return their number."""
     weights = sample_weight_by_outcome(estimate)
     schema = pa.schema([("sample", coding.arrow_type_of_samples), ("weight", pa.float64())])
     sample_count = 0
-    with open_table_writer(output, schema, choose_output_format(output)) as writer:
+    with open_table_writer(output, schema, choose_output_format(output), replace=replace) as writer:
         for frame in source.read_prepared_frames(
             lambda rows: rows.select(
                 samples_without_spreadsheet_guard(source, sample)
@@ -526,12 +532,14 @@ def write_weighted_samples(
     return sample_count
 
 
-def write_synthetic_rows(estimate: AnyPopulation, coding: Coding, output: str, rows: int) -> int:
+def write_synthetic_rows(
+    estimate: AnyPopulation, coding: Coding, output: str, rows: int, *, replace: bool = False
+) -> int:
     """So many rows with the shares of the estimated law, in random order, a part of them at a time."""
     rng = np.random.default_rng()
     remaining = synthetic_row_counts(estimate, rows)
     schema = pa.schema([("sample", coding.arrow_type_of_samples)])
-    with open_table_writer(output, schema, choose_output_format(output)) as writer:
+    with open_table_writer(output, schema, choose_output_format(output), replace=replace) as writer:
         for start in range(0, rows, _ROWS):
             batch = rng.multivariate_hypergeometric(remaining, min(_ROWS, rows - start), method="marginals")
             remaining -= batch

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from discreet import plots
+from discreet._base.files import check_output_path
 from discreet._base.showing import confidence_text, pluralise
 from discreet.agreement import Agreement, ContinuousTerms
 from discreet.cli._estimate._groups import (
@@ -74,6 +75,7 @@ from discreet.estimation import (
 from discreet.mechanisms import AnyFamily, JointSampler, OwnSampler, Sampler
 from discreet.plots import privacy_label, shorten_name
 from discreet.tables import (
+    REPLACE_HINT,
     STANDARD,
     Source,
     average_law_of_clients,
@@ -84,13 +86,13 @@ from discreet.tables import (
     open_source,
 )
 
-_OF_ONE_FILE = "--synthetic --rows --truth --examples --value --other --nulls --rounds --liars"
+_OF_ONE_FILE = "--synthetic --force --rows --truth --examples --value --other --nulls --rounds --liars"
 _NOT_BESIDE = {  # the options that do not go with each kind of estimate
     "several IN": f"{_OF_ONE_FILE} --by --compare --client --clients-table --null-groups --statistic --bins --plot",
     "--by": f"{_OF_ONE_FILE} --compare",
     "--compare": f"{_OF_ONE_FILE} --client --clients-table --null-groups",
-    "a survey": "--domain --statistic --bins --synthetic --truth --examples --rounds --liars",
-    "a mechanism of one's own": "--statistic --bins --synthetic --truth --examples --rounds --liars --plot",
+    "a survey": "--domain --statistic --bins --synthetic --force --truth --examples --rounds --liars",
+    "a mechanism of one's own": "--statistic --bins --synthetic --force --truth --examples --rounds --liars --plot",
 }
 
 
@@ -135,6 +137,10 @@ def print_population_estimate(
     rows: Annotated[
         int | None, value_option("N", "With --synthetic: write N rows drawn from the estimate instead.")
     ] = None,
+    force: Annotated[
+        bool,
+        flag_option("--force", "Replace the file of --synthetic if it exists (never an input, a link or a device)."),
+    ] = False,
     truth: Annotated[
         str | None, value_option("FILE", "Raw records, if available, to measure the error of the estimate.")
     ] = None,
@@ -193,7 +199,8 @@ def print_population_estimate(
         nulls=nulls,
     )  # fmt: skip
     flags = {
-        "--synthetic": synthetic, "--rows": rows, "--truth": truth, "--examples": examples, "--value": value, "--other": other,
+        "--synthetic": synthetic, "--force": force or None, "--rows": rows, "--truth": truth, "--examples": examples, "--value": value,
+        "--other": other,
         "--nulls": None if nulls == "error" else nulls, "--rounds": rounds, "--liars": liars, "--by": by, "--compare": compare,
         "--client": client, "--clients-table": clients_table, "--null-groups": null_groups, "--statistic": statistic or None, "--bins": bins,
         "--plot": plot, "--domain": domain,
@@ -221,7 +228,7 @@ def print_population_estimate(
     if top is not None:
         check_count("top", top)
     _refuse_contradicting_options(options)
-    _refuse_unusable_output_files(options)
+    _refuse_unusable_output_files(options, force=force)
     with open_source(source) as records:
         terms = read_agreement_of_samples(records, agreement)
         if terms.survey is not None:
@@ -297,10 +304,10 @@ def print_population_estimate(
             estimate, terms, statistics, true_law, lies, doubts, top, by_client=client is not None
         )
     if synthetic is not None and rows is not None:  # first: it is written whole or not at all
-        write_synthetic_rows(estimate, coding, synthetic, rows)
+        write_synthetic_rows(estimate, coding, synthetic, rows, replace=force)
     elif synthetic is not None:
         assert isinstance(estimate, Population)  # of reports rows alone are written
-        write_weighted_samples(estimate, file_source(source), coding, synthetic, sample=sample)
+        write_weighted_samples(estimate, file_source(source), coding, synthetic, sample=sample, replace=force)
     if plot is not None:
         _save_population_picture(estimate, terms, true_law, plot, TOP if top is None else top)
     if json:
@@ -415,12 +422,14 @@ def _refuse_contradicting_options(options: EstimateOptions) -> None:
         )
 
 
-def _refuse_unusable_output_files(options: EstimateOptions) -> None:
+def _refuse_unusable_output_files(options: EstimateOptions, *, force: bool) -> None:
     """Raise an error for outputs that cannot be written or would replace an input, before anything is written."""
     source, synthetic = options.source, options.synthetic
     inputs = {"samples": source, "agreement": options.agreement, "truth": options.truth, "examples": options.examples}
     options.refuse_unusable_picture_path({**inputs, "synthetic table": synthetic})
     if synthetic is None:
+        if force:
+            raise DiscreetError("--force replaces the file of --synthetic OUT; give both")
         return
     if synthetic == STANDARD:
         raise DiscreetError("--synthetic - would mix with what is printed; name a file")
@@ -430,6 +439,7 @@ def _refuse_unusable_output_files(options: EstimateOptions) -> None:
     for path in inputs.values():
         if path is not None and path != STANDARD and is_among_inputs(str(path), synthetic):
             raise DiscreetError(f"--synthetic {synthetic} would replace what {path} holds; name another file")
+    check_output_path(synthetic, what="--synthetic", replace=force, fix=REPLACE_HINT)
 
 
 def _save_population_picture(

@@ -257,7 +257,7 @@ class _RowGroupWriter:
 
 
 @contextmanager
-def open_table_writer(path: str, schema: pa.Schema, kind: str, *, replace: bool = True) -> Iterator[TableWriter]:
+def open_table_writer(path: str, schema: pa.Schema, kind: str, *, replace: bool) -> Iterator[TableWriter]:
     """A writer to a file that appears only on success (`discreet._base.files`), or to standard output ('-').
 
     A missing folder is created.
