@@ -367,6 +367,17 @@ def test_listed_clients_without_records_draw_from_the_reference() -> None:
         released(pa.table(table), domain=4, clients=["1", "2"])
 
 
+@pytest.mark.parametrize("clients", [None, [1, 2, 3, 4]])
+@pytest.mark.parametrize("column", ["count", "weight"])
+def test_clients_with_counts_of_zero_alone_are_counted(column: str, clients: list[int] | None) -> None:
+    """They draw from the reference, as listed clients without rows do."""
+    table = pl.DataFrame({"client": [1, 1, 2, 2, 3], "value": [0, 1, 0, 1, 1], "n": [0, 0, 0, 5, 0]})
+    terms: dict[str, Any] = {"client": "client", "value": "value", "domain": 4, "epsilon": 1.0, column: "n"}
+    release = Release(table, Request(**terms), clients=clients)
+    assert release.table().num_rows == (3 if clients is None else 4)
+    assert release.summary.without_records == (2 if clients is None else 3)
+
+
 @pytest.mark.slow
 def test_a_column_of_counts_stands_for_rows() -> None:
     table = pl.DataFrame(rows())

@@ -386,7 +386,10 @@ def _release_summary_lines(summary: Summary, request: Request, output: str, ledg
         yield f"{pluralise(summary.over_budget, 'client')} left out: they cannot pay epsilon = {agreement.epsilon:g} any more"
     if summary.without_records:
         verb = "reported as" if noun == "report" else "drew from"
-        yield f"{pluralise(summary.without_records, 'listed client')} without records {verb} the reference"
+        if request.columns.count_or_weight_column is None:
+            yield f"{pluralise(summary.without_records, 'listed client')} without records {verb} the reference"
+        else:
+            yield f"{pluralise(summary.without_records, 'client')} without records, or with counts of 0 alone, {verb} the reference"
     if summary.spilled_bytes:
         yield f"{summary.spilled_bytes / 1e6:,.0f} MB went through the disk"
     yield f"agreement {agreement.id}"

@@ -313,12 +313,14 @@ class Release:
         from discreet.tables._parts import unlisted_clients_error
 
         has_marks = self._clients is not None or self.job.reading.coding.lenient
+        has_amounts = self.job.reading.columns.count_or_weight_column is not None
         clients_seen = unlisted_count = 0
 
         def work_on_group(read_group: "Callable[[], ClientGroup]") -> "tuple[Result | None, int, int, int]":
             group, strangers, empty = read_group(), 0, 0
             if has_marks:
                 group, strangers = group.remove_marks_and_count_unlisted()
+            if has_marks or has_amounts:
                 empty = group.number_of_clients_without_records
             if self._clients is None:
                 strangers = 0

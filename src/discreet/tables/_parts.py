@@ -101,8 +101,12 @@ class ClientGroup(NamedTuple):
 
     @property
     def number_of_clients_without_records(self) -> int:
-        """The number of clients without records."""
-        return int((np.diff(self.clients.ends) == 0).sum())
+        """The number of clients without records, or whose counts or weights are all 0. They draw from the reference."""
+        ends, counts, weights = self.clients.ends, self.clients.counts, self.clients.weights
+        amounts = counts if counts.size else weights
+        if amounts.size:
+            ends = np.concatenate(([0], np.cumsum(amounts > 0)))[ends]  # by the records that count
+        return int((np.diff(ends) == 0).sum())
 
 
 def unlisted_clients_error(number: int, clients: int) -> DiscreetError:

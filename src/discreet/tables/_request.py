@@ -523,7 +523,7 @@ class Summary:
         nulls: values that were null.
         not_numbers: values that were NaN.
         outside: values outside the domain, taken as `other`.
-        without_records: listed clients without records, which drew from the reference.
+        without_records: listed clients without records, and clients whose counts or weights are all 0, which drew from the reference.
         spilled_bytes: bytes that went through the disk.
         seconds: the duration.
         known: clients whose sample of this round was in the ledger already.

@@ -216,8 +216,8 @@ def _draw_samples_in_task(
         group, unlisted_count = group.remove_marks_and_count_unlisted()
         if unlisted_count:
             raise unlisted_clients_error(unlisted_count, len(group.names))
-        if tallies is not None:
-            tallies[1].add(group.number_of_clients_without_records)
+    if tallies is not None and (has_list or job.reading.columns.count_or_weight_column is not None):
+        tallies[1].add(group.number_of_clients_without_records)
     draws = kernel.draw(group.clients, ordered="order" in words, digested="digest" in words)
     batch = kernel.publish(group.names, draws)
     columns = {
