@@ -5,6 +5,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -117,3 +118,29 @@ def test_functions_of_which_nothing_or_everything_is_hidden() -> None:
     assert compose([(nothing, 2)]).delta(1.0) == 1.0
     assert compose([(nothing, 2)]).epsilon(0.5) == math.inf
     assert np.isfinite(compose([(dc.Pure(50.0), 3)]).delta(1.0))
+
+
+@pytest.mark.parametrize("x", [5e-324, Fraction(1, 10**400)], ids=["subnormal", "below every float"])
+def test_a_side_steeper_than_every_float_has_a_finite_loss(x: float | Fraction) -> None:
+    loss = compose([(dc.Functional([(0, 1), (x, 0), (1, 0)]), 2)])
+    exact = -2 * math.log(Fraction(x).numerator) + 2 * math.log(Fraction(x).denominator)
+    assert exact <= loss.largest <= exact * (1 + 1e-12)
+
+
+def test_gaussian_releases_that_no_float_holds_are_refused() -> None:
+    with pytest.raises(dc.DiscreetError, match=r"add up to more than nu = 1e\+100"):
+        compose([(dc.Gaussian(1e200), 3)])
+
+
+@pytest.mark.parametrize(
+    ("nu", "beta"), [(8.0, 64.0), (8.0, 70.0), (5.0, 80.0), (20.0, 100.0), (2.0, 41.0), (30.0, 900.0)]
+)
+def test_the_gaussian_profile_is_that_of_its_definition_past_e_to_the_64(nu: float, beta: float) -> None:
+    with mpmath.workdps(400):
+        exact_nu, exact_beta = mpmath.mpf(nu), mpmath.mpf(beta)
+        below, above = -exact_nu / 2 - exact_beta / exact_nu, exact_nu / 2 - exact_beta / exact_nu
+        truth = mpmath.ncdf(above) - mpmath.exp(exact_beta) * mpmath.ncdf(below)
+        found = mpmath.mpf(dc.Gaussian(nu).profile(beta))
+        assert truth <= found
+        if below > -16:  # farther out the distribution function has fewer than 30 digits
+            assert found <= truth * (1 + mpmath.mpf(1e-12)) + mpmath.mpf(1e-80)

@@ -88,6 +88,31 @@ def test_a_composed_delta_is_never_below_the_truth(epsilon: float, alpha: float,
         assert mpmath.mpf(BoxProfile(epsilon=epsilon, alpha=alpha).delta(beta)) >= true_delta(epsilon, alpha, 1, beta)
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "alpha", "n", "beta"), [(0.1, 0.49999, 20, 1.2), (0.001, 0.49999, 64, 0.056), (0.01, 0.49999, 32, 0.26)]
+)
+def test_a_loss_of_nothing_keeps_its_whole_probability(epsilon: float, alpha: float, n: int, beta: float) -> None:
+    """It was what rounding up left beside the other two, so some probability of losing nothing counted as a gain."""
+    with mpmath.workdps(120):
+        assert true_delta(epsilon, alpha, n, beta) <= mpmath.mpf(
+            compose([(BoxProfile(epsilon=epsilon, alpha=alpha), n)]).delta(beta)
+        )
+
+
+@given(EPSILONS, ALPHAS)
+def test_each_of_the_three_masses_is_rounded_up(epsilon: float, alpha: float) -> None:
+    profile = BoxProfile(epsilon=epsilon, alpha=alpha)
+    with mpmath.workdps(400):
+        noise = mpmath.mpf(10) ** -390  # of these 400 digits
+        up, down = pair(epsilon, alpha)
+        for truth, mass in (
+            (up, profile.upper_mass),
+            (down, profile.lower_mass),
+            (1 - up - down, profile.middle_mass),
+        ):
+            assert truth - noise <= mpmath.mpf(mass) <= truth * (1 + mpmath.mpf(1e-13)) + noise
+
+
 @pytest.mark.parametrize(("first", "second"), [(0.1, 0.2), (0.1, 0.7), (1 / 3, 1e-3)])
 def test_different_boxes_are_rounded_up_too(first: float, second: float) -> None:
     found = compose([(BoxProfile(epsilon=first, alpha=0.2), 3), (BoxProfile(epsilon=second, alpha=0.3), 2)])

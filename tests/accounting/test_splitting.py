@@ -117,6 +117,22 @@ def test_many_samples_and_mistakes() -> None:
 
 
 @pytest.mark.parametrize(
+    ("epsilon", "samples", "delta", "says"),
+    [
+        (1e6, 1, 1e-6, "epsilon = 1e+06 leaves more than 500000 for each sample"),
+        (5e-324, 4, 1e-6, "samples = 4: nothing is left of epsilon = 5e-324"),
+        (5e-324, 4, 0.0, "samples = 4: nothing is left of epsilon = 5e-324"),
+    ],
+)
+def test_totals_out_of_range_are_named_as_they_were_given(
+    epsilon: float, samples: int, delta: float, says: str
+) -> None:
+    with pytest.raises(dc.DiscreetError) as caught:
+        epsilon_per_sample(alpha=0.1, samples=samples, epsilon=epsilon, delta=delta)
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
     ("lower", "upper"), [(3, 4), (Fraction(1, 2), Fraction(1, 4)), (-1, 1), (Fraction(1, 2), Fraction(3, 4))]
 )
 def test_masses_of_no_box_are_refused(lower: Any, upper: Any) -> None:

@@ -107,10 +107,10 @@ def exp_lower(epsilon: float | decimal.Decimal) -> Fraction:
 
 
 def exp_upper(epsilon: float) -> Fraction:
-    """A rational at least e^epsilon, within 1e-58 of it relatively (epsilon up to 10^5).
+    """A rational at least e^epsilon, within 1e-58 of it relatively (epsilon from -10^5 to 10^5).
 
     Args:
-        epsilon: a float of at least 0.
+        epsilon: a float; it may be negative.
 
     Returns:
         The rational.

@@ -202,6 +202,7 @@ def probability_of_either_event(first: float, second: float) -> float:
 _REACH = 12  # standard deviations of a Gaussian loss on its grid: 2e-33 lies beyond
 _LARGEST = 1e6  # largest epsilon of a profile
 _NO_DELTA = 1e-80  # below the precision of the normal distribution function
+_LARGEST_NU = Fraction(10**100)  # whose square is a float, with room for products
 
 
 @dataclass(frozen=True)
@@ -248,11 +249,11 @@ class GaussianLoss:
 
 def gaussian_loss_of_squared_nu(squares: Fraction) -> GaussianLoss:
     """The loss of releases whose nu have squares with this sum."""
+    if squares > _LARGEST_NU**2:
+        raise DiscreetError(f"releases add up to more than nu = {float(_LARGEST_NU):g}, at which nothing is private")
     nu = math.sqrt(float_rounded_up(squares))
     while Fraction(nu) ** 2 < squares:
         nu = math.nextafter(nu, math.inf)
-    if not 0.0 < nu < math.inf:
-        raise DiscreetError(f"releases add up to nu = {nu:g}, which no float can hold")
     return GaussianLoss(nu)
 
 
@@ -286,10 +287,16 @@ def loss_of_functional_notion(notion: Functional) -> PrivacyLoss:
     return PrivacyLoss(*values_and_masses, attained=False, certain=float_rounded_up(1 - corners[0][1]))
 
 
+_LARGEST_RATIO = 10**300
+
+
 def _log_rounded_up(ratio: Fraction) -> float:
-    """An upper bound of log(ratio), for positive ratios in the range of floats."""
-    value = math.log(float_rounded_up(ratio))
-    return value + 4.0 * math.ulp(max(abs(value), 1.0))
+    """An upper bound of log(ratio), for positive ratios, also beyond every float."""
+    if ratio <= _LARGEST_RATIO:
+        value = math.log(float_rounded_up(ratio))
+        return value + 4.0 * math.ulp(max(abs(value), 1.0))
+    numerator, denominator = math.log(ratio.numerator), math.log(ratio.denominator)
+    return numerator - denominator + 8.0 * math.ulp(numerator)
 
 
 MOST_SAMPLES = 50_000
@@ -373,9 +380,8 @@ def _loss_of_releases_of_one_kind(release: BoxProfile | Privacy, count: int) -> 
 
 def _loss_of_box_releases(profile: BoxProfile, count: int) -> PrivacyLoss:
     """The loss of `count` releases from one box, on the multiples of its epsilon."""
-    single = np.array([profile.lower_mass, 1.0 - profile.lower_mass - profile.upper_mass, profile.upper_mass])
-    # at least the remaining mass, since the others were rounded up
-    single = np.maximum(single, 0.0) + np.array([0.0, 4.0 * UNIT, 0.0])
+    # each is rounded up by itself: what is left beside the other two would be less than the truth
+    single = np.array([profile.lower_mass, profile.middle_mass, profile.upper_mass])
     masses: NDArray[np.float64] = np.ones(1)
     square, rest_count = single, count
     while rest_count:

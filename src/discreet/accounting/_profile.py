@@ -106,6 +106,13 @@ class BoxProfile:
         """m b: the probability of a privacy loss of -epsilon, rounded up."""
         return self.upper_mass * math.exp(-self.epsilon) * ROUNDED_UP
 
+    @property
+    def middle_mass(self) -> float:
+        """1 - m (B + b): the probability of no privacy loss, rounded up. It is |1 - 2 alpha| b or |1 - 2 alpha| B, which cancels nothing."""
+        shrink = math.exp(-self.epsilon)
+        nearer = shrink if self.alpha < 0.5 else 1.0
+        return min(1.0, abs(1.0 - 2.0 * self.alpha) * nearer / (self.alpha + (1.0 - self.alpha) * shrink) * ROUNDED_UP)
+
     def delta(self, epsilon: float) -> float:
         """The smallest delta with which one release is (epsilon, delta)-LDP: m (B - e^epsilon b)_+, rounded up."""
         beta = NON_NEGATIVE.check("epsilon", epsilon)

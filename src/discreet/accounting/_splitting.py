@@ -31,6 +31,7 @@ from discreet.privacy import Approximate, Gaussian, Privacy, Pure, check_epsilon
 
 MOST_EXACT = 24  # most samples with a composition in rationals
 _LEAST_SHARE, _LARGEST_SHARE = 1e-30, 60.0
+_LARGEST_COMPOSED_SHARE = 5e5  # its double is still that of a box
 _NEAR = 1e-10  # relative precision of a share
 
 
@@ -57,10 +58,16 @@ def epsilon_per_sample(*, alpha: float, samples: int, epsilon: float, delta: flo
     def composed_epsilon_minus_total(share: float) -> float:
         return compose([(BoxProfile(epsilon=share, alpha=alpha), n)]).epsilon(delta) - total
 
-    share = total / n
-    composed_epsilon_minus_total(share)  # validates alpha
     if delta == 0.0:
+        BoxProfile(epsilon=1.0, alpha=alpha)  # validates alpha
         return _pure_epsilon_for_each_sample(total, n)
+    share = total / n
+    if not share:
+        raise DiscreetError(f"samples = {n}: nothing is left of epsilon = {total!r} for each; take fewer")
+    if share > _LARGEST_COMPOSED_SHARE:
+        raise DiscreetError(
+            f"epsilon = {total:g} leaves more than {_LARGEST_COMPOSED_SHARE:g} for each sample, at which nothing is private"
+        )
     high = 2.0 * share
     while composed_epsilon_minus_total(high) <= 0.0:
         share, high = high, 2.0 * high

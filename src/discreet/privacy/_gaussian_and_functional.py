@@ -44,7 +44,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from discreet._base.numerics import exp_lower, float_rounded_up, stated_decimal
+from discreet._base.numerics import LARGEST_EXPONENT, exp_lower, exp_upper, float_rounded_up, stated_decimal
 from discreet.errors import DiscreetError, Range
 from discreet.privacy._notion import ERROR, EXPONENT, Approximate, Privacy, read_budget_in_range, require_masses_of_box
 
@@ -137,10 +137,11 @@ class Gaussian(Privacy):
         exponent, nu = Fraction(EXPONENT.check("beta", beta)), Fraction(self.nu)
         if beta > 100.0 * max(self.nu, self.nu * self.nu):  # positive, but below every float
             return math.ulp(0.0)
-        high = normal_cdf_bounds(nu / 2 - exponent / nu)[1]
-        return float_rounded_up(
-            max(Fraction(0), high - exp_lower(float(beta)) * normal_cdf_bounds(-nu / 2 - exponent / nu)[0])
-        )
+        high, low = normal_cdf_bounds(nu / 2 - exponent / nu)[1], normal_cdf_bounds(-nu / 2 - exponent / nu)[0]
+        if low <= 0:  # more than 30 deviations away
+            return float_rounded_up(high)
+        power = exp_lower(float(beta)) if beta <= LARGEST_EXPONENT else 1 / exp_upper(-float(beta))
+        return float_rounded_up(max(Fraction(0), high - power * low))
 
     def allows(self, lower: Fraction, upper: Fraction) -> bool:
         lower, upper = require_masses_of_box(lower, upper)
