@@ -324,6 +324,27 @@ def test_a_realised_epsilon_that_says_nothing_is_refused() -> None:
         assert verify.problems(record) == ["the realised epsilon is not where it is said to be"]
 
 
+def test_a_ratio_between_a_tenth_and_its_float_is_refused() -> None:
+    """The float 0.1 is more than a tenth, and whoever reads 0.1 means a tenth: budgets are added up as they are written."""
+    first, second = 1274175317715506082, 1152921504606846976
+    ratio = Fraction(first, second)
+    with mpmath.workdps(60):
+        exact = mpmath.mpf(first) / second
+        assert mpmath.exp(mpmath.mpf(1) / 10) < exact <= mpmath.exp(mpmath.mpf(0.1))
+    found = certificate_of([[first, TOTAL - first], [second, TOTAL - second]], epsilon=0.1)
+    assert found.ratio == ratio
+    assert not found.holds
+    record = json.loads(found.to_json()) | {"holds": True}
+    assert verify.problems(record) == ["the ratio 1.10517091808 exceeds e^0.1 = 1.10517091808"]
+
+
+def test_a_promise_about_a_total_of_zero_is_a_problem_and_no_error(tmp_path: Path) -> None:
+    path = tmp_path / "certificate.json"
+    certificate(OptimalSampler(Simplex(2), privacy=dc.Approximate(1.0, delta=1e-3))).write(path)
+    record = verify.parse_certificate(path.read_text()) | {"total": 0}
+    assert "the box holds no law of this total" in verify.problems(record)
+
+
 def test_equal_weights_hold_at_every_epsilon() -> None:
     """A budget so small that 1 is the only ratio it allows, and that e^epsilon is 1 to every digit."""
     found = certificate_of([[1, 1], [1, 1]], epsilon=1e-300)

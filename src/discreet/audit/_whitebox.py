@@ -38,7 +38,7 @@ from numpy.typing import ArrayLike
 
 from discreet._base import OldName
 from discreet._base.files import atomic_write, check_output_path
-from discreet._base.numerics import exp_lower, log_bracket
+from discreet._base.numerics import log_bracket
 from discreet._base.showing import with_short_repr
 from discreet.agreement import Agreement
 from discreet.errors import DiscreetError, check_count, check_kind
@@ -50,6 +50,7 @@ from discreet.privacy import (
     Pure,
     check_epsilon,
     extreme_masses,
+    largest_ratio_for_epsilon,
     normal_quantile_below,
     privacy_document,
 )
@@ -122,7 +123,7 @@ class Certificate:
     @property
     def holds(self) -> bool:
         """Whether the claim is certainly true: for all inputs if there is a box, else between the listed inputs."""
-        bound = exp_lower(self.epsilon)
+        bound = largest_ratio_for_epsilon(self.epsilon)
         pure = self.ratio <= bound and (self.box is None or _largest_ratio_in_box(self.box) <= bound)
         return pure and (self.privacy is None or (self.corners is not None and self.privacy.allows(*self.corners)))
 

@@ -5,7 +5,8 @@ recomputed. Checked, in whole numbers:
 
 * there is one name for each row of weights, all names differ, and every row sums to the stated total;
 * the stated worst ratio is the largest W_i(x)/W_j(x), at the stated place, and its logarithm lies in the stated interval;
-* it is at most e^epsilon (bounded from below with 50 digits), and the certificate itself states that the claim holds;
+* it is at most e^epsilon (bounded from below with 50 digits, for epsilon as it is written and as a float), and the certificate itself
+  states that the claim holds;
 * if there is a box, all weights lie in it, and its own ratio is at most e^epsilon too;
 * if another promise is stated beside epsilon, every two distributions in the box keep it. With s = sum of the lower bounds / total and r
   the largest ratio of the box, let l = min(1 - s, r s - 1)/(r - 1) and u = r l. For every z >= 1 the largest sum (W - z W')_+ over two
@@ -47,10 +48,15 @@ CONTEXT = decimal.Context(prec=50, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 FINER = decimal.Context(prec=90, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
 
+def stated_number(number: float) -> decimal.Decimal:
+    """The smaller of a number as it is written and the float that its digits stand for: 0.1 is a tenth, which no float is."""
+    return min(decimal.Decimal(number), decimal.Decimal(repr(number)))
+
+
 def largest_ratio_for_epsilon(epsilon: float) -> Fraction:
     """A rational certainly at most e^epsilon, and at least 1."""
     with decimal.localcontext(CONTEXT):
-        return max(Fraction(1), Fraction(decimal.Decimal(min(epsilon, 700.0)).exp().next_minus()))
+        return max(Fraction(1), Fraction(stated_number(min(epsilon, 700.0)).exp().next_minus()))
 
 
 def log_bounds(ratio: Fraction) -> tuple[Fraction, Fraction]:
@@ -211,14 +217,19 @@ def box_keeps_promise(record: dict[str, Any], lower: Fraction, upper: Fraction) 
     """Whether a trade-off function lies below the corners, so that the promise holds for any two distributions in the box."""
     promise = record["privacy"]
     if promise["kind"] == "approximate":
-        return upper - largest_ratio_for_epsilon(promise["epsilon"]) * lower <= Fraction(promise["delta"])
+        return upper - largest_ratio_for_epsilon(promise["epsilon"]) * lower <= Fraction(
+            stated_number(promise["delta"])
+        )
     if promise["kind"] == "gaussian":
         if lower == upper:
             return True
         point = Fraction(record["place"]) if "place" in record else None
         if point is None or abs(point) > 1000:
             return False
-        return normal_cdf_bounds(point)[1] <= lower and upper <= normal_cdf_bounds(point + Fraction(promise["nu"]))[0]
+        return (
+            normal_cdf_bounds(point)[1] <= lower
+            and upper <= normal_cdf_bounds(point + Fraction(stated_number(promise["nu"])))[0]
+        )
     points = [(Fraction(x), Fraction(y)) for x, y in promise["points"]]
     if not is_tradeoff_function(points):
         return False
@@ -352,6 +363,8 @@ def promise_problems(record: dict[str, Any]) -> list[str]:
     """The error in the promise beside epsilon."""
     sides = record["box"]["lower"], record["box"]["upper"]
     ratio = max(Fraction(high, low) for low, high in zip(*sides, strict=True))
+    if record["total"] < 1:
+        return ["the box holds no law of this total"]
     shared_mass = Fraction(sum(sides[0]), record["total"])
     if not (ratio >= 1 and 0 < shared_mass <= 1 <= ratio * shared_mass):
         return ["the box holds no law of this total"]
