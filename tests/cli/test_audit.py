@@ -22,6 +22,8 @@ def respond(value, n):
     return np.where(rng.random(n) < 0.7, value, 1 - value)
 def broken(value, n):
     raise RuntimeError("out of order")
+def leave(value, n):
+    raise SystemExit(0)
 number = 3
 """
 
@@ -64,11 +66,30 @@ def test_a_false_claim_fails_and_a_true_one_passes(run: Run, folder: Path, name:
         (("audited_mechanisms:respond", "--epsilon", "1"), "0 inputs"),
         (("audited_mechanisms:respond", "--epsilon", "nan", *INPUTS), "epsilon = nan"),
         (("audited_mechanisms:broken", "--epsilon", "1", *INPUTS), "RuntimeError: out of order"),
+        (("audited_mechanisms:leave", "--epsilon", "1", *INPUTS), "failed on input 0 with SystemExit: 0"),
+        (
+            ("audited_mechanisms:respond", "--epsilon", "1", "--input", "[" * 5000, "--input", "b"),
+            "failed on input '[[[",
+        ),
         (("audited_mechanisms:respond", "--epsilon", "1", "--input", "a", "--input", "b"), "failed on input 'a'"),
     ],
 )
 def test_mistakes_get_one_line(refusal: Refusal, folder: Path, arguments: tuple[str, ...], says: str) -> None:
     assert says in refusal("audit", *arguments)
+
+
+def test_a_module_that_ends_the_process_is_a_mistake(refusal: Refusal, folder: Path) -> None:
+    """Its status 0 would say that the claim stands."""
+    (folder / "script.py").write_text("import sys\nsys.exit(0)\n")
+    assert "script.py cannot be imported: SystemExit: 0" in refusal("audit", "script.py:f", "--epsilon", "1", *INPUTS)
+
+
+def test_inputs_that_are_not_finite_are_null_in_json(run: Run, folder: Path) -> None:
+    (folder / "constant.py").write_text("def f(value, n):\n    return [0] * n\n")
+    inputs = ("--input", "NaN", "--input", '{"a": [1e999, 1]}')
+    result = run("audit", "constant.py:f", "--epsilon", "1", "--draws", "200", *inputs, "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout, parse_constant=pytest.fail)["inputs"] == [None, {"a": [None, 1]}]
 
 
 @pytest.mark.parametrize("mechanism", ["optimal", "linear", "mollifier"])

@@ -179,6 +179,8 @@ def test_any_divergence_by_name(run: Run) -> None:
         (("--outcomes", "10", "--epsilon", "2:1:5"), "0 < LOW < HIGH"),
         (("--outcomes", "10", "--epsilon", "1:2:2.5"), "whole COUNT"),
         (("--outcomes", "10", "--epsilon", "1:2:nan"), "whole COUNT"),
+        (("--outcomes", "10", "--epsilon", "1:2:inf"), "whole COUNT of 2 to 10,000"),
+        (("--outcomes", "10", "--epsilon", "1:2:1e12"), "whole COUNT of 2 to 10,000"),
         (("--outcomes", "10", "--epsilon", "1", "--divergence", "distance"), "'distance' is not one of kl"),
         (("--outcomes", "10", "--risk", "nan"), "risk = nan is not in [0, inf)"),
         (("--outcomes", "10", "--risk", "0"), "no epsilon reaches kl = 0"),

@@ -291,7 +291,7 @@ def _draw_mechanism_samples(mechanism: DrawSamples, value: Any, count: int) -> S
         output = mechanism(value, count)
     except DiscreetError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a mechanism that ends the process would look like a claim that stands
         raise DiscreetError(
             f"the mechanism failed on input {value!r} with {type(error).__name__}: {error}; it is called as f(input, n)"
         ) from error

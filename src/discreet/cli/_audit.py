@@ -231,7 +231,7 @@ def import_callable_named(name: str) -> Any:
                 module = importlib.import_module(module_name)
             finally:
                 sys.path.remove("")
-    except Exception as error:  # a user's module may raise anything while it is imported
+    except (Exception, SystemExit) as error:  # a user's module may raise anything while it is imported
         raise DiscreetError(f"{module_name} cannot be imported: {type(error).__name__}: {error}") from error
     target = module
     for part in attribute.split("."):
@@ -245,7 +245,7 @@ def _parse_audited_input(text: str) -> Any:
     """An input in JSON; any other text is the input itself."""
     try:
         return json_format.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 
@@ -277,6 +277,15 @@ def _leading_event_bars_text(audit: BlackBoxAudit) -> str:
     return "\n".join(lines)
 
 
+def _finite_json_value(value: Any) -> Any:
+    """A value of JSON in which null stands for numbers that are not finite."""
+    if isinstance(value, float):
+        return json_number_or_null(value)
+    if isinstance(value, list):
+        return [_finite_json_value(entry) for entry in value]
+    return {name: _finite_json_value(entry) for name, entry in value.items()} if isinstance(value, dict) else value
+
+
 def _audit_json_record(audit: BlackBoxAudit) -> dict[str, Any]:
     return {
         "epsilon": audit.epsilon,
@@ -285,7 +294,7 @@ def _audit_json_record(audit: BlackBoxAudit) -> dict[str, Any]:
         "empirical_epsilon_lower_bound": json_number_or_null(audit.empirical_epsilon_lower_bound),
         "refuted": audit.is_refuted,
         "inputs": [
-            input_value.tolist() if isinstance(input_value, np.ndarray) else input_value for input_value in audit.inputs
+            _finite_json_value(value.tolist() if isinstance(value, np.ndarray) else value) for value in audit.inputs
         ],
         "events": [
             {

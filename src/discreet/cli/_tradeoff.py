@@ -134,6 +134,9 @@ def print_tradeoff(
     )
 
 
+_MOST_IN_RANGE = 10_000
+
+
 def _parse_epsilons(texts: Sequence[str]) -> list[float]:
     """Every given epsilon, in order: numbers as they are, LOW:HIGH:COUNT as a geometric range."""
     epsilons: list[float] = []
@@ -145,10 +148,12 @@ def _parse_epsilons(texts: Sequence[str]) -> list[float]:
             raise DiscreetError(f"--epsilon {text!r} is neither a number nor LOW:HIGH:COUNT, as in 0.1:5:20") from None
         if not more:
             epsilons.append(low)
-        elif 0.0 < low < high < float("inf") and count >= 2 and count == int(count):
+        elif 0.0 < low < high < float("inf") and 2 <= count <= _MOST_IN_RANGE and count == int(count):
             epsilons.extend(np.geomspace(low, high, int(count)).tolist())
         else:
-            raise DiscreetError(f"--epsilon {text!r}: a range needs 0 < LOW < HIGH and a whole COUNT of at least 2")
+            raise DiscreetError(
+                f"--epsilon {text!r}: a range needs 0 < LOW < HIGH and a whole COUNT of 2 to {_MOST_IN_RANGE:,}"
+            )
     return epsilons
 
 
