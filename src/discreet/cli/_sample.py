@@ -501,7 +501,7 @@ def generate_private_text(
         options = {"--upper": upper, "--reference-temperature": reference_temperature}
         refuse_given_options(options, "and --examples, which chooses it, exclude each other; give one of the two")
     public_prompt = _read_prompt_file(public)
-    private_prompt = sys.stdin.read() if private == STANDARD else _read_prompt_file(Path(private))
+    private_prompt = _read_prompt_of_stdin() if private == STANDARD else _read_prompt_file(Path(private))
     budget = None if total is None else Budget(epsilon=total, delta=delta)
     client_ledger = None if ledger is None else Ledger(ledger)
     language_model = transformers.load_model(model, device=device, quiet=True)
@@ -534,5 +534,16 @@ def _read_prompt_file(path: Path) -> str:
     """The prompt in a file, without the final line break."""
     try:
         return path.read_text(encoding="utf-8").removesuffix("\n")
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise DiscreetError(f"{path} cannot be read: {error_reason(error)}") from None
+    except UnicodeDecodeError:  # its message shows a byte
+        raise DiscreetError(f"{path} is not UTF-8 text") from None
+
+
+def _read_prompt_of_stdin() -> str:
+    """The prompt on standard input, read as that of a file."""
+    try:
+        text = sys.stdin.buffer.read().decode("utf-8")
+    except UnicodeDecodeError:
+        raise DiscreetError("standard input is not UTF-8 text") from None
+    return text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n")

@@ -9,7 +9,8 @@ must learn about one prompt from its own text alone. The logits of a row may the
 last bits, and private prompts are read one by one. With `together=True` they are one batch, and this is left to the model.
 
 `box_for` continues public prompts that resemble private ones, drawing tokens at the default `upper`, so that it sees the distributions of a
-private text. It returns the best box for their tokens. The choice depends only on public data, so it costs no privacy.
+private text. It returns the best box for their tokens. The choice depends only on public data, so it costs no privacy. Its draws have a fixed
+seed, so the same examples give the same box: terms, and a ledger's answers, are the same when a text is asked for again.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from discreet.domain import sha256_digest
 from discreet.errors import DiscreetError, check_count, check_flag, check_kind, check_list, check_texts
 from discreet.ledger import Budget, Ledger
 from discreet.privacy.tradeoff import warn_of_large_epsilon
-from discreet.torch import FittedBox, fitted_box
+from discreet.torch import FittedBox, fitted_box, output
 from discreet.torch.transformers._models import (
     Context,
     SeparateContexts,
@@ -37,6 +38,8 @@ from discreet.torch.transformers._models import (
 )
 from discreet.torch.transformers._stream import TextInProgress, draw_tokens, public_logits_as_reference
 from discreet.torch.transformers._terms import Statement, TokenTerms
+
+_SEED = 0  # of the draws for public examples
 
 
 @dataclass(frozen=True)
@@ -257,11 +260,18 @@ def box_for(
     refuse_prompts_without_room(reader, opening, count, "public")
     private_context, public_context = Context(model, rows, 0), Context(reader, opening, 0)
     private_rows, reference_rows = [], []
-    for position in range(count):
+    generator = torch.Generator().manual_seed(_SEED)
+    for _ in range(count):
         private_logits, public_logits = private_context.next_token_logits(), public_context.next_token_logits()
         private_rows.append(private_logits)
         reference_rows.append(public_logits_as_reference(public_logits, terms, tokenizer_size))
-        latest = torch.tensor(draw_tokens(private_logits, public_logits, terms, tokenizer_size, position))
+        laws = output(
+            logits=private_logits,
+            reference=reference_rows[-1].to(private_logits.device),
+            epsilon=epsilon,
+            temperature=temperature,
+        )
+        latest = torch.multinomial(laws.double().cpu(), 1, generator=generator)[:, 0]
         private_context.append_tokens(latest)
         public_context.append_tokens(latest)
     return fitted_box(

@@ -184,6 +184,8 @@ def load_model(folder: str | Path, *, device: str | None = None, quiet: bool = F
         logging.set_verbosity_error()
         logging.disable_progress_bar()
     device_name = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    if str(device_name).partition(":")[0] == "meta":
+        raise DiscreetError("device = meta holds no numbers, and a text needs some; take cpu or cuda")
     try:
         model = AutoModelForCausalLM.from_pretrained(path, local_files_only=True, dtype="auto").to(device_name).eval()
         tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
@@ -194,6 +196,7 @@ def load_model(folder: str | Path, *, device: str | None = None, quiet: bool = F
         KeyError,
         TypeError,
         AttributeError,
+        AssertionError,  # a device that torch was not compiled for
         SafetensorError,
         StrictDataclassError,
     ) as error:  # raised by transformers and torch for an invalid model
