@@ -173,7 +173,11 @@ class Range:
             huge: Any = value
             number = math.inf if huge > 0 else -math.inf
         if number not in self:
-            raise DiscreetError(f"{name} = {number:g} is not in {self}{_fix_clause(fix)}")
+            text = f"{number:g}"
+            rounded = float(text)
+            if rounded != number and (rounded in self or rounded in (self.low, self.high)):
+                text = repr(number)  # six digits would not show what is wrong
+            raise DiscreetError(f"{name} = {text} is not in {self}{_fix_clause(fix)}")
         return number
 
 
