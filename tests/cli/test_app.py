@@ -137,3 +137,11 @@ def test_a_bug_keeps_its_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(demo, "logbooks", broken)
     assert isinstance(run("demo").exception, ZeroDivisionError)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_mistake_has_its_status_where_it_cannot_be_told() -> None:
+    """Status 1 of an audit says that a claim is refuted."""
+    command = [sys.executable, "-m", "discreet", "audit", "optimal", "--epsilon", "1"]
+    with open("/dev/full", "w") as full:
+        assert subprocess.run(command, stdout=subprocess.PIPE, stderr=full, check=False).returncode == 2

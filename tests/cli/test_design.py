@@ -272,3 +272,20 @@ def test_smoothing_is_chosen_and_said(counts: Any, run: Run, refusal: Callable[.
     assert Agreement.read(Path("smooth.json")).id == Agreement.read(Path("again.json")).id
     assert Agreement.read(Path("smooth.json")).id != Agreement.read(Path("bare.json")).id
     assert "--smoothing some is not one of none, auto" in refusal(*base, "--smoothing", "some", "-o", "no.json")
+
+
+@pytest.mark.parametrize("epsilon", ["1e-300", "1e-16", "709.5", "800"])
+def test_budgets_whose_exponential_is_one_or_no_float(counts: Any, run: Run, epsilon: str) -> None:
+    options = ("--count", "n", "--epsilon", epsilon, "--allow-large-epsilon", "-o", "d.json", "--json")
+    found = run(*BASE, *options)
+    assert found.exit_code == 0, found.output
+    means = {row["name"]: row["mean"] for row in json.loads(found.stdout)["samplers"]}
+    assert means["best uniform"] <= means["mollifier"] + 1e-12
+
+
+def test_examples_without_a_client_are_told_no_option_that_is_not_there(counts: Any, run: Run) -> None:
+    Path("nameless.csv").write_text("client,value\n1,a\n,b\n")
+    command = ("design", "nameless.csv", "--client", "client", "--value", "value", "--domain-size", "2")
+    refused = run(*command, "--epsilon", "1", "-o", "n.json")
+    assert refused.exit_code == 2
+    assert refused.stderr.strip().endswith("leave those rows out")

@@ -8,6 +8,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, get_args
@@ -122,7 +123,8 @@ def _make_one_line_warning_printer(fallback: Callable[..., None]) -> Callable[..
 
 
 def _print_error_and_exit(message: str) -> NoReturn:
-    print_message(f"discreet: {message}")
+    with suppress(OSError):  # of a standard error that is closed or full: the status still says that it was a mistake
+        print_message(f"discreet: {message}")
     sys.exit(USER_ERROR)
 
 

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from discreet._base.numerics import LARGEST_FLOAT_EXPONENT
 from discreet.agreement import Agreement, FamilyTerms
 from discreet.design import Design, design
 from discreet.divergences import FDivergence, divergence
@@ -92,10 +93,11 @@ def _sampler_with_best_uniform_floor(counts: Any, epsilon: float, f: FDivergence
     b = k/(s e^eps + k - s) is the floor for clients with s outcomes each.
     """
     family = Simplex(counts.shape[1])
-    k, growth = family.size, math.exp(epsilon)
+    exponent = min(epsilon, LARGEST_FLOAT_EXPONENT)
+    k, growth = family.size, math.exp(exponent)
 
     def sampler_with_floor_mass(b: float) -> Sampler[FiniteFamily]:
-        spread = (k / b - k) / (growth - 1.0)
+        spread = (k / b - k) / math.expm1(exponent)
         return OptimalSampler(family.spread(min(max(spread, 1.0), k * (1.0 - 1e-9))), epsilon=epsilon)
 
     def mean_divergence(b: float) -> float:
