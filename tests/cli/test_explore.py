@@ -50,3 +50,9 @@ def test_a_file_that_exists_is_refused(refusal: Callable[..., str], tmp_path: Pa
     path.write_text("mine")
     refusal("explore", "-o", str(path), "--json")
     assert path.read_text() == "mine"
+
+
+def test_a_port_is_for_serving(refusal: Callable[..., str], tmp_path: Path) -> None:
+    path = tmp_path / "explorer.html"
+    assert "--port is where the page is served" in refusal("explore", "-o", str(path), "--port", "8080")
+    assert not path.exists()

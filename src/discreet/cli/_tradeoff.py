@@ -405,6 +405,8 @@ def serve_explorer_page(
     content = explorer_page()
     size = len(content.encode())
     if output is not None:
+        if port:
+            raise DiscreetError("--port is where the page is served; leave it out with --output")
         with atomic_write(output, what="page", folders=True) as file:
             file.write(content.encode())
         record = {"file": str(output), "bytes": size}

@@ -24,6 +24,8 @@ def require_torch_device(name: str) -> Any:
     """The torch device; an error if a GPU is requested but missing."""
     if name.startswith("cuda") and not torch.cuda.is_available():
         raise DiscreetError(f"device = {name!r}: torch {torch.__version__} sees no CUDA device here; take device='cpu'")
+    if name.partition(":")[0] not in ("cpu", "cuda"):
+        raise DiscreetError(f"device = {name!r} is neither cpu nor cuda; take one of these")
     return torch.device(name)
 
 

@@ -167,3 +167,8 @@ def test_without_a_gpu_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     sampler = BoostedSampler(dc.GaussianMixtures(1, box=(-4.0, 4.0)), epsilon=1.0, training=SMALL, device="cuda")
     with pytest.raises(dc.DiscreetError, match="sees no CUDA device"):
         sampler.output(dc.Mixture([1.0], [0.0]))
+
+
+def test_a_device_of_another_kind_is_refused() -> None:
+    with pytest.raises(dc.DiscreetError, match="device = 'tpu' is neither cpu nor cuda"):
+        tensors.require_torch_device("tpu")
