@@ -97,6 +97,10 @@ def test_a_check_refuses_every_option_of_a_new_agreement(refusal: Callable[..., 
         (("--epsilon", "1", "--outcomes", "3", "--lower", "0.5"), "agree on optimal"),
         (("--epsilon", "1", "--outcomes", "3", "--upper", "2", "--mechanism", "linear"), "agree on optimal"),
         (("--check",), "new.json"),
+        (
+            ("--epsilon", "1e-300", "--outcomes", "3", "--for", "clients"),
+            "too small for an exact release over 3 outcomes",
+        ),
     ],
 )
 def test_mistakes_get_one_line(

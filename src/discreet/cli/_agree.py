@@ -148,6 +148,8 @@ def write_or_check_agreement(
         else:
             sampler = sampler_named(name, family, privacy=privacy)
         refuse_large_epsilon(sampler.epsilon, allowed=allow_large_epsilon)
+        if isinstance(sampler, Sampler):
+            _ = sampler.lattice  # the error for a budget that nobody can draw with
         label = None if other is None else Coding(simplex.domain, other).other
         schedule = _schedule_from_options(start, every)
         agreement = Agreement.of(sampler, rounds=rounds, purpose=purpose, other=label, schedule=schedule)
