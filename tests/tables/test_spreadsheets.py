@@ -72,7 +72,7 @@ def test_no_cell_is_run_and_every_text_comes_back(texts: list[str]) -> None:
 def test_columns_of_numbers_are_not_touched(tmp_path: Path) -> None:
     path = tmp_path / "out.csv"
     schema = pa.schema([("client", pa.int64()), ("sample", pa.float64())])
-    with open_table_writer(str(path), schema, "csv") as writer:
+    with open_table_writer(str(path), schema, "csv", replace=False) as writer:
         writer.write(pa.RecordBatch.from_arrays([pa.array([-1, 2]), pa.array([-0.5, 3.0])], schema=schema))
     assert path.read_text().splitlines()[1:] == ["-1,-0.5", "2,3"]
 
@@ -110,7 +110,7 @@ def test_a_client_is_known_again_behind_an_apostrophe(tmp_path: Path) -> None:
     frame = pl.DataFrame({"who": names, "sample": [0, 1, 2], "agreement": ["x"] * 3})
     path = tmp_path / "one.csv"
     table = frame.to_arrow()
-    with open_table_writer(str(path), table.schema, "csv") as writer:
+    with open_table_writer(str(path), table.schema, "csv", replace=False) as writer:
         for batch in table.to_batches():
             writer.write(batch)
     with pytest.raises(dc.DiscreetError, match="3 of the 3 clients"):
