@@ -69,7 +69,9 @@ def in_both_ways(epochs: int = 10, steps: int = 50) -> None:
         )
 
     def walked_compiled() -> None:
-        compiled.walk_chains(two, weights, training.width, False, preset.high, *box, training.samples, steps, rng)
+        compiled.draw_points_by_metropolis(
+            two, weights, training.width, False, preset.high, *box, training.samples, steps, rng
+        )
 
     ways: dict[str, tuple[int, Callable[[], Any], Callable[[], Any]]] = {
         "training, 2 x 5,000 points": (

@@ -30,7 +30,7 @@ from discreet.survey import (
     mean,
     quantiles,
     shares,
-    variance_per_direction,
+    variance_per_contrast,
 )
 from discreet.survey._strategies import best_blocks_for_size, choose_windows_and_share_for_mean
 from discreet.survey._weighted_blocks import optimise_blocks
@@ -94,7 +94,7 @@ def amounts(console: Console) -> None:
     asked: dict[str, list[SurveyQuestion]] = {"mean": [mean("x")], "quantiles": [quantiles("x", at=(0.5, 0.9))]}
     errors: dict[str, list[np.ndarray]] = {name: [] for name in (*asked, "cells")}
     found_blocks = optimise_blocks(prefixes(CELLS), largest_ratio_for_epsilon(2.0)).blocks
-    contributions = found_blocks.unbiased_values(prefixes(CELLS), math.expm1(2.0))
+    contributions = found_blocks.unbiased_sum_values_of_reports(prefixes(CELLS), math.expm1(2.0))
     by_cells = SurveySampler(Survey({"x": CELLS}, [linear(prefixes(CELLS), "x")]), epsilon=2.0)
     for _ in range(20):
         x = np.minimum(rng.lognormal(2.65, 1.08, PEOPLE), 500.0)
@@ -153,7 +153,7 @@ def sums(console: Console) -> None:
                 found = optimise_blocks(matrix, bound)
                 seconds = time.process_time() - start
                 widths = np.square(matrix - matrix.mean(axis=1, keepdims=True)).sum(axis=1)
-                widths = widths * variance_per_direction(best_blocks_for_size(size, bound), float(bound))
+                widths = widths * variance_per_contrast(best_blocks_for_size(size, bound), float(bound))
                 tree = f"{tree_variance(size, bound) / found.mean:.2f}" if workload is prefixes else "-"
                 ratios = (
                     f"{widths.mean() / found.mean:.2f}",
@@ -178,7 +178,7 @@ def tree_variance(size: int, bound: Fraction) -> float:
     tree = Tree(2, round(math.log2(size)))
     levels = [best_blocks_for_size(tree.node_count(level), bound) for level in range(1, tree.depth + 1)]
     _, variance = tree.best_level_shares_and_variance(
-        np.array([variance_per_direction(each, float(bound)) for each in levels])
+        np.array([variance_per_contrast(each, float(bound)) for each in levels])
     )
     return variance * size / (size - 1)
 

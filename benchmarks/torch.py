@@ -414,7 +414,7 @@ def _served_alike(p: torch.Tensor, reference: torch.Tensor, epsilon: float) -> b
         given = read_tensor_rows(rows, None, public, 1.0)
         lower, excess, fill = gpu.launch_with_all_rows_solved(
             given, make_terms(epsilon=epsilon)
-        ).lower_excess_and_fill_weights()
+        ).compute_lower_bounds_excess_and_fill()
         return lower, lower + excess + fill
 
     each = reference.expand(p.shape).contiguous()
@@ -441,7 +441,7 @@ def _check_integers(p: torch.Tensor, public: torch.Tensor | None, epsilon: float
 
     rows, terms = read_tensor_rows(p, None, public, 1.0), make_terms(epsilon=epsilon, upper=upper)
     solved = gpu.launch_with_all_rows_solved(rows, terms)
-    lower, excess, fill = solved.lower_excess_and_fill_weights()
+    lower, excess, fill = solved.compute_lower_bounds_excess_and_fill()
     found = lower + excess + fill
     assert bool((found.sum(1) == TOTAL).all())
     assert bool((lower == lower[0]).all()), "one reference, one floor, wherever it stands in a batch"
@@ -484,13 +484,13 @@ def outcomes_of_integers(solved: Any, integers: torch.Tensor) -> torch.Tensor:
     """The outcome of each row's integer in [0, 2^62), by the integers of all outcomes and the order in which they are assigned."""
     from discreet.torch import _gpu as gpu
 
-    parts = solved.lower_excess_and_fill_weights()
+    parts = solved.compute_lower_bounds_excess_and_fill()
     shared = parts[0].sum(1)
     if solved.plan.short:  # over a reference the excess is counted from the upper end
         above = TOTAL - 1 - integers + shared
         return _place(parts, torch.where(integers < shared, integers, above) if solved.referenced else integers)
     surely, least, wanted, fullest = solved.portions.unbind(1)
-    given, fill = gpu._excess_and_fill_up_to_totals(least, fullest, wanted - least, TOTAL)
+    given, fill = gpu._hand_out_excess_and_fill(least, fullest, wanted - least, TOTAL)
     cut, rest = [solved.cut_into_portions(each) for each in parts], integers
     spans, starts, in_row_order = (
         [surely, least - surely, given, fill],

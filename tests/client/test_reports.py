@@ -116,7 +116,7 @@ def test_a_device_takes_as_many_words_whichever_block_it_sends(monkeypatch: pyte
         reports.add(sampler.release_number(np.eye(20)[3]))
         asked.add(script.asked)
     assert asked == {4}
-    assert reports == {7, int(sampler.blocks.reports_holding_outcomes(np.array([3]), np.array([9]))[0])}
+    assert reports == {7, int(sampler.blocks.reports_of_ranks_holding_outcomes(np.array([3]), np.array([9]))[0])}
 
 
 @pytest.mark.parametrize(

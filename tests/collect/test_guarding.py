@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.collect._requests import parse_origin, print_fault_without_message
+from discreet.collect._requests import normalise_origin, print_fault_without_message
 from discreet.errors import DiscreetError
 from tests.collect.running import agreed, one, running
 
@@ -53,7 +53,7 @@ def test_a_service_is_closed_to_other_sites_unless_they_are_allowed(tmp_path: Pa
 )
 def test_what_is_no_origin_is_refused(origin: str) -> None:
     with pytest.raises(DiscreetError, match="is not an origin"):
-        parse_origin(origin)
+        normalise_origin(origin)
 
 
 def test_a_fault_is_told_by_its_kind_and_place_alone(capsys: pytest.CaptureFixture[str]) -> None:

@@ -123,7 +123,9 @@ def test_clients_of_gateways_who_spoke_before_have_spoken(where: str) -> None:
         _, coding, sampler = labelled_agreement_coding_and_sampler(kept.agreement)
         collected = CollectedAgreement(kept, coding, sampler, (1,))
         sent = (["x"], ["key"], np.array([0]))
-        return [collected.make_arrivals(1, *sent, gateway)[0].client for gateway in (None, "first", "second")]
+        return [
+            collected.make_arrivals_with_digests(1, *sent, gateway)[0].client for gateway in (None, "first", "second")
+        ]
 
     with closing(open_store(where, create=False)) as store:
         store.add(SECOND, follows=FIRST.id)

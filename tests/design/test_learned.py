@@ -9,7 +9,7 @@ import pytest
 
 import discreet as dc
 from discreet.design import Learned, concentration_law, learn
-from discreet.design._learned import check_client_kinds_on_held_out_samples
+from discreet.design._learned import score_client_kinds_on_held_out_samples
 from discreet.design._posterior import (
     Clusters,
     RoundCounts,
@@ -343,7 +343,7 @@ def test_held_out_samples_seldom_reject_the_truth(kind: Any) -> None:
         sampler = kind(FAMILY, epsilon=float(rng.choice([0.5, 1.0, 4.0])))
         laws = np.eye(K)[rng.choice(K, 1_500, p=rng.dirichlet(np.ones(K)))]
         rounds = [RoundCounts(sampler, counts(sampler, laws, seed).astype(float))]
-        found = check_client_kinds_on_held_out_samples(K, rounds, None, np.random.default_rng(seed))
+        found = score_client_kinds_on_held_out_samples(K, rounds, None, np.random.default_rng(seed))
         rejected += "of one value each" in found.rejected
         assert kind is dc.MollifierSampler or len(found.rejected) in (0, 3)
     assert rejected <= wide(3, 2)  # of 60 or 20 at level .01: more has a probability below .004
@@ -354,16 +354,16 @@ def test_held_out_samples_of_a_projection_or_bits_reject_point_masses() -> None:
     mollifier, linear = dc.MollifierSampler(FAMILY, epsilon=2.0), dc.LinearSampler(FAMILY, epsilon=2.0)
     two = dc.OptimalSampler(dc.Simplex(2), epsilon=2.0)
     released = RoundCounts(mollifier, counts(mollifier, people(8_000, 1, 20.0), 1).astype(float))
-    found = check_client_kinds_on_held_out_samples(K, [released], None, np.random.default_rng(0))
+    found = score_client_kinds_on_held_out_samples(K, [released], None, np.random.default_rng(0))
     assert "of one value each" in found.rejected
     assert "spread around a mean" not in found.rejected
     assert found.log_likelihood["of one value each"] < found.log_likelihood["spread around a mean"]
     plain = RoundCounts(linear, counts(linear, people(2_000, 2), 2).astype(float))
     bits = RoundCounts(two, counts(two, concentration_law(people(1_000, 3)), 3).astype(float))
-    assert check_client_kinds_on_held_out_samples(K, [plain], None, np.random.default_rng(0)).rejected == ()
+    assert score_client_kinds_on_held_out_samples(K, [plain], None, np.random.default_rng(0)).rejected == ()
     assert (
         "of one value each"
-        in check_client_kinds_on_held_out_samples(K, [plain], bits, np.random.default_rng(0)).rejected
+        in score_client_kinds_on_held_out_samples(K, [plain], bits, np.random.default_rng(0)).rejected
     )
 
 

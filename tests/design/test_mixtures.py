@@ -15,7 +15,7 @@ from discreet.design.mixtures import (
     KernelsOnCells,
     ShiftedDivergence,
     minimax_bracket,
-    worst_kernel_divergence,
+    worst_kernel_divergence_upper_bound,
 )
 from discreet.errors import DiscreetError
 
@@ -110,7 +110,7 @@ def test_no_kernel_costs_more_than_the_upper_side(family: Any, name: str) -> Non
     """The densities themselves, summed over 200,000 points for centres of any kind, under a floor that suits nobody in particular."""
     line, f, epsilon = KernelsOnCells(family, 40), dc.divergence(name), 1.0
     floor = line.kernel_laws_on_cells(np.array([-0.4, 0.1])).mean(axis=0) * 0.6
-    worst = worst_kernel_divergence(line, floor, epsilon, f)
+    worst = worst_kernel_divergence_upper_bound(line, floor, epsilon, f)
     fine = FineCells.from_floor(line, floor)
     assert fine.masses.sum() == pytest.approx(0.6)
     sampler = dc.OptimalSampler(band_of_floor(fine.masses, epsilon, dc.Simplex(fine.masses.size)), epsilon=epsilon)

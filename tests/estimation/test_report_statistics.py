@@ -15,10 +15,10 @@ from discreet.errors import DiscreetError
 from discreet.estimation import population, report_liars, reported_average, reported_population, reported_statistic
 from discreet.estimation._inference._statistics import (
     SupportStatistics,
-    centred_report_sums,
     concave_hull,
     largest_report_sum,
     mean_tail_probability,
+    moments_of_report_sums,
     prefix_share_tests,
     quantile_of_shares,
 )
@@ -72,7 +72,7 @@ def test_moments_are_those_of_all_blocks(blocks: BlockFamily) -> None:
     for seed in range(3):
         phi = np.random.default_rng(seed).normal(size=blocks.size)
         phi -= phi.mean()
-        sums, found = held @ phi, centred_report_sums(blocks, phi)
+        sums, found = held @ phi, moments_of_report_sums(blocks, phi)
         assert found.everywhere == pytest.approx(np.square(sums).mean(), rel=1e-9, abs=1e-12)
         given = [np.square(sums[held[:, x]]).mean() for x in range(blocks.size)]
         assert found.by_outcome == pytest.approx(np.array(given), rel=1e-9, abs=1e-12)
@@ -83,9 +83,9 @@ def test_moments_are_those_of_all_blocks(blocks: BlockFamily) -> None:
 def test_where_blocks_are_too_many_the_moment_is_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     blocks = AffineBlocks(20, 5, 2, 3)
     phi = np.arange(20.0) - 9.5
-    exact = centred_report_sums(blocks, phi).by_outcome
+    exact = moments_of_report_sums(blocks, phi).by_outcome
     monkeypatch.setattr("discreet.estimation._inference._statistics._MOST_PRODUCTS", 0)
-    assert (centred_report_sums(AffineBlocks(20, 5, 2, 3), phi * 1.0000001).by_outcome >= exact).all()
+    assert (moments_of_report_sums(AffineBlocks(20, 5, 2, 3), phi * 1.0000001).by_outcome >= exact).all()
 
 
 def test_the_tail_of_two_points_is_binomial_and_the_hull_lies_above_all_points() -> None:

@@ -289,5 +289,5 @@ def survey_report_of(sampler: SurveySampler, rows: list[int], counts: list[int],
     row = list(sums)[bisect_right(list(accumulate(numbers)), int(below(sum(numbers), 1)[0]))]
     outcome = part.projection.draw_outcomes(sampler.survey.columns, np.array([row]), below)
     return sampler._offsets[place] + int(
-        part.blocks.reports_holding_outcomes(outcome, below(part.blocks.blocks_per_point, 1))[0]
+        part.blocks.reports_of_ranks_holding_outcomes(outcome, below(part.blocks.blocks_per_point, 1))[0]
     )

@@ -32,7 +32,7 @@ from discreet.agreement import Agreement
 from discreet.mechanisms import MECHANISMS, AffineBlocks, BlockFamily, ReportSampler
 from discreet.mechanisms._reports._blocks import MaskedSubsets, RankedSubsets, SingleOutcomes
 from discreet.release import RunKey, client_message, keyed_word_stream, next_integer_below
-from discreet.release._client_draws import _outcomes_beyond_shared_part, draw_plan_of_lattice
+from discreet.release._client_draws import _outcomes_beyond_shared_part, make_draw_plan_of_lattice
 from discreet.release._lattice import TOTAL
 from discreet.release._randomness import rejection_limit
 from tests.javascript.survey_documents import changed_documents, edge_documents, verdict
@@ -189,7 +189,7 @@ def _cases(agreement: Agreement, sampler: Any, rng: np.random.Generator) -> Iter
         )
         if domain.size > WRITTEN_OUT:  # too many to be written out: drawn from the few that are held
             integers = _integers(sampler.lattice.shared_total, [], rng)
-            plan, held = draw_plan_of_lattice(sampler.lattice, sampler.mixing), np.array(outcomes, dtype=np.uint64)
+            plan, held = make_draw_plan_of_lattice(sampler.lattice, sampler.mixing), np.array(outcomes, dtype=np.uint64)
             laws = [(held, np.array(counts, dtype=np.uint64))] * len(integers)
             own = [place for place, integer in enumerate(integers) if integer >= sampler.lattice.shared_total]
             drawn = [integer // int(sampler.lattice.lower) for integer in integers]
@@ -373,7 +373,7 @@ def report_of(sampler: ReportSampler, outcomes: list[int], counts: list[int], wo
     place = next_integer_below(left, sum(counts) // common)
     outcome = outcomes[int(np.searchsorted(np.cumsum(counts) // common, place, side="right"))]
     rank = next_integer_below(left, blocks.blocks_per_point)
-    return int(blocks.reports_holding_outcomes(np.array([outcome]), np.array([rank]))[0])
+    return int(blocks.reports_of_ranks_holding_outcomes(np.array([outcome]), np.array([rank]))[0])
 
 
 def spellings() -> list[str]:

@@ -11,7 +11,7 @@ import discreet as dc
 from discreet._base.kernels import read_only_view
 from discreet.mechanisms._sampler import Sampler
 from discreet.release import _client_draws as plain, _client_draws_compiled as sparse
-from discreet.release._client_draws import ClientColumns, draw_plan_of_lattice
+from discreet.release._client_draws import ClientColumns, make_draw_plan_of_lattice
 from discreet.release._randomness import DIGEST_WORDS, Question, Secret
 from tests.soaking import wide
 
@@ -81,7 +81,7 @@ def told(code: ModuleType, sampler: Sampler[Any], clients: ClientColumns, first:
     """All that a draw says: of a refused row which it is, where and why; else everything that is drawn."""
     out, order, within = np.zeros(len(clients), np.int64), np.zeros(len(clients), np.uint64), np.zeros(len(clients))
     digest, problem = np.full(DIGEST_WORDS, 2**63 + 5, np.uint64), np.zeros(2, np.int64)
-    plan = draw_plan_of_lattice(sampler.lattice, sampler.mixing)
+    plan = make_draw_plan_of_lattice(sampler.lattice, sampler.mixing)
     bad = code.draw_outcomes_of_clients(
         plan, clients, code.initial_state_of_run(KEY), first, last, out, order, within, digest, problem
     )

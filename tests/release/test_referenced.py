@@ -15,7 +15,7 @@ from discreet import release
 from discreet._base.kernels import Code, force_implementation
 from discreet._base.numerics import exp_lower
 from discreet.release import TOTAL, _client_draws as plain, _client_draws_compiled as sparse, _lattice as constant_time
-from discreet.release._client_draws import ClientColumns, ReferencePlan, draw_plan_of_lattice
+from discreet.release._client_draws import ClientColumns, ReferencePlan, make_draw_plan_of_lattice
 from discreet.release._compiled import multiply_and_divide, outcome_by_reference_plan
 from discreet.release._lattice import divide_missing_units_by_portions, multiply_and_divide_in_constant_time
 from discreet.release._randomness import DIGEST_WORDS, Question, Secret
@@ -105,7 +105,7 @@ def test_the_two_laws_are_one(problem: tuple[Any, Held]) -> None:
     if not held:
         return
     lattice, law = sampler.lattice, dense_law(sampler, held)
-    plan = draw_plan_of_lattice(lattice, None)
+    plan = make_draw_plan_of_lattice(lattice, None)
     assert isinstance(plan, ReferencePlan)
     parts = dense_parts(sampler, law)
     integers = ends_of(parts)
@@ -152,7 +152,7 @@ def test_a_client_without_records_draws_from_the_reference(problem: tuple[Any, H
     """Weights read off the draw itself, in the box, and the reference up to rounding."""
     sampler, _ = problem
     lattice, size = sampler.lattice, sampler.family.size
-    plan = draw_plan_of_lattice(lattice, None)
+    plan = make_draw_plan_of_lattice(lattice, None)
     portion = divide_missing_units_by_portions(
         lattice.portions, np.array([TOTAL - lattice.shared_total]), lattice.shared_total
     )
@@ -174,7 +174,7 @@ def test_a_client_without_records_draws_from_the_reference(problem: tuple[Any, H
 def test_compiled_and_plain_draw_the_same(problem: tuple[Any, Held], many: int) -> None:
     """With keyed randomness: outcomes, words and digest, counted or weighed, with and without anything held."""
     sampler, held = problem
-    plan = draw_plan_of_lattice(sampler.lattice, None)
+    plan = make_draw_plan_of_lattice(sampler.lattice, None)
     for kind in ("counts", "weights", "records"):
         one, other = (keyed(code, plan, client_columns(held, many, kind)) for code in (sparse, plain))
         assert all((a == b).all() for a, b in zip(one, other, strict=True))
@@ -199,7 +199,7 @@ def test_the_frequencies_are_those_of_the_law() -> None:
     family = dc.Band(rng.exponential(size=12) + 0.01, lower=0.0, upper=3.0, any_client=True)
     sampler = dc.OptimalSampler(family, epsilon=1.5)
     held, many = {2: 3, 7: 1}, 20_000
-    drawn = keyed(sparse, draw_plan_of_lattice(sampler.lattice, None), client_columns(held, many))[0]
+    drawn = keyed(sparse, make_draw_plan_of_lattice(sampler.lattice, None), client_columns(held, many))[0]
     expected = sampler.weights(dense_law(sampler, held)[0]) / 2.0**62
     assert (np.abs(np.bincount(drawn, minlength=12) / many - expected) <= 5 * np.sqrt(expected / many)).all()
 
@@ -239,7 +239,7 @@ def test_a_large_domain_is_drawn_from_without_a_pass_over_it() -> None:
         dc.Band(rng.exponential(size=size) ** 4 + 1e-9, lower=0, upper=50.0, any_client=True), epsilon=2.0
     )
     held = {0: 3, size // 3: 1, size - 1: 2}
-    plan = draw_plan_of_lattice(sampler.lattice, None)
+    plan = make_draw_plan_of_lattice(sampler.lattice, None)
     integers = [*rng.integers(0, TOTAL, 300).tolist(), 0, TOTAL - 1]
     expected = release.outcomes(
         sampler.lattice, np.repeat(dense_law(sampler, held), 5, axis=0), None, np.array(integers[:5])

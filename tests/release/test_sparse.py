@@ -58,7 +58,7 @@ def law(sampler: Sampler[Any], counts: Histogram) -> NDArray[np.float64]:
 
 
 def sparse_outcomes(sampler: Sampler[Any], counts: Histogram, integers: Any) -> list[int]:
-    plan = plain.draw_plan_of_lattice(sampler.lattice, sampler.mixing)
+    plan = plain.make_draw_plan_of_lattice(sampler.lattice, sampler.mixing)
     outcomes = np.array(sorted(counts), dtype=np.uint32)
     masses = np.array([counts[x] for x in sorted(counts)])
     masses = masses / masses.sum() if masses.size else masses
@@ -188,7 +188,7 @@ def drawn(sampler: Sampler[Any], clients: plain.ClientColumns) -> Draw:
 
 def by(code: ModuleType, sampler: Sampler[Any], clients: plain.ClientColumns) -> Draw:
     out, order, within = np.empty(len(clients), np.int64), np.empty(len(clients), np.uint64), np.empty(len(clients))
-    plan = plain.draw_plan_of_lattice(sampler.lattice, sampler.mixing)
+    plan = plain.make_draw_plan_of_lattice(sampler.lattice, sampler.mixing)
     digest, problem = np.zeros(DIGEST_WORDS, np.uint64), np.zeros(2, np.int64)
     bad = code.draw_outcomes_of_clients(
         plan, clients, code.initial_state_of_run(KEY), 0, len(clients), out, order, within, digest, problem
@@ -384,7 +384,7 @@ def test_more_records_than_can_be_added_up_are_refused() -> None:
 def refused(clients: plain.ClientColumns) -> tuple[int, int, int]:
     """(which client, which of its records, why), by both."""
     sampler = dc.OptimalSampler(dc.Simplex(3), epsilon=1.0)
-    plan = plain.draw_plan_of_lattice(sampler.lattice, sampler.mixing)
+    plan = plain.make_draw_plan_of_lattice(sampler.lattice, sampler.mixing)
     found = []
     for code in (sparse, plain):
         problem, empty = np.zeros(2, np.int64), np.empty(0)

@@ -71,7 +71,7 @@ def test_every_list_of_blocks_is_private_in_rationals_and_without_bias(matrix: F
     beta = Fraction(found.block_count) / (found.block_count + (bound - 1) * found.blocks_per_point)
     totals = [Fraction(0)] * size
     expected = np.zeros((size, len(matrix)))
-    values = found.unbiased_values(matrix, float(bound - 1))
+    values = found.unbiased_sum_values_of_reports(matrix, float(bound - 1))
     for place, (mask, copies) in enumerate(zip(found.masks, found.copies, strict=True)):
         law = [
             copies * (beta / found.block_count + (1 - beta) * (mask >> x & 1) / Fraction(found.blocks_per_point))
@@ -243,7 +243,7 @@ def test_ranks_are_mapped_to_blocks_by_their_copies() -> None:
     )
     assert blocks.reports_of_ranks(np.arange(11)).tolist() == [0, 1, 2, 2, 3, 3, 3, 4, 4, 4, 4]
     for x, listed in enumerate(([0, 2, 2, 4, 4, 4, 4], [1, 2, 2, 4, 4, 4, 4], [3, 3, 3, 4, 4, 4, 4])):
-        assert blocks.reports_holding_outcomes(np.full(7, x), np.arange(7)).tolist() == listed
+        assert blocks.reports_of_ranks_holding_outcomes(np.full(7, x), np.arange(7)).tolist() == listed
     assert blocks.rank_counts_of_reports(blocks.all_reports()).tolist() == [1, 1, 2, 3, 4]
     held = blocks.holds(blocks.all_reports()[:, None], np.arange(3)[None, :])
     assert (

@@ -45,7 +45,7 @@ from discreet.survey._parts import (
     choose_question_shares_and_wider_tables,
     columns_in_survey_order,
 )
-from discreet.survey._strategies import best_blocks_for_size, choose_windows_and_share_for_mean, variance_per_direction
+from discreet.survey._strategies import best_blocks_for_size, choose_windows_and_share_for_mean, variance_per_contrast
 from tests.soaking import examples, wide
 
 pytestmark = pytest.mark.filterwarnings("ignore::discreet.errors.NotPrivateWarning")
@@ -141,7 +141,7 @@ def test_rows_are_numbers_and_columns_come_back(sizes: Sequence[int], data: st.D
         assert columns.column_outcomes_of_rows(rows, name).tolist() == table[name]
     names = data.draw(st.permutations(list(columns)))
     expected = np.ravel_multi_index([np.array(table[name]) for name in names], columns.column_sizes(names))
-    assert columns.row_numbers_in_columns(rows, names).tolist() == expected.tolist()
+    assert columns.joint_outcomes_of_rows(rows, names).tolist() == expected.tolist()
 
 
 def test_columns_of_numbers_dates_and_labels_are_read() -> None:
@@ -366,7 +366,7 @@ def dense_variance(
     information = np.full((columns.size, columns.size), 1e9)
 
     def sums(table: tuple[str, ...]) -> Any:
-        return np.eye(math.prod(columns.column_sizes(table)))[:, columns.row_numbers_in_columns(rows, table)]
+        return np.eye(math.prod(columns.column_sizes(table)))[:, columns.joint_outcomes_of_rows(rows, table)]
 
     for table, noise, amount in zip(tables, noises, amounts, strict=True):
         information += amount / noise * sums(table).T @ sums(table)
@@ -407,7 +407,7 @@ def test_no_other_coin_has_a_smaller_sum_of_variances(sizes: Sequence[int], epsi
         columns_in_survey_order(columns, each) for size in (1, 2, 3) for each in itertools.combinations(columns, size)
     ]
     blocks = [best_blocks_for_size(math.prod(columns.column_sizes(table)), bound) for table in tables]
-    every = Marginals(columns, tables, [variance_per_direction(each, float(bound)) for each in blocks])
+    every = Marginals(columns, tables, [variance_per_contrast(each, float(bound)) for each in blocks])
     told = dict(zip(sampler.tables.values(), map(float, sampler.exact_shares), strict=True))
     coin = np.array([told.get(table, 0.0) for table in tables])
 

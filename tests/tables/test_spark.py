@@ -555,14 +555,14 @@ def check_tasks_read_files_as_spark_does(spark: Any, tmp_path: Path, monkeypatch
     """Files whose columns both read alike are read in the tasks, by row groups; others go through Spark."""
     from discreet.tables import spark as engine
 
-    number_parts, seen = engine._number_parts_of_files, list[int]()
+    number_parts, seen = engine._make_part_numbers_frame_and_reader, list[int]()
 
     def note_parts(*given: Any) -> Any:
         numbers, reader = number_parts(*given)
         seen.append(numbers.count())
         return numbers, reader
 
-    monkeypatch.setattr(engine, "_number_parts_of_files", note_parts)
+    monkeypatch.setattr(engine, "_make_part_numbers_frame_and_reader", note_parts)
     table = pa.table(rows(clients=90, number=6000))
     days = pa.array(np.datetime64("2026-01-01") + np.arange(6000) % 7)
     cases: list[tuple[pa.Table, dict[str, Any], int]] = [

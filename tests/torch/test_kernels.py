@@ -130,7 +130,7 @@ def test_rows_are_drawn_from_the_integers_that_are_shown(
     reference = 2 * torch.randn(size, generator=generator).to(DEVICE) if referenced else None
     rows, terms = read_tensor_rows(p.to(DEVICE), None, reference, 1.0), make_terms(epsilon=epsilon, upper=upper)
     solved = gpu.launch_with_all_rows_solved(rows, terms)
-    lower, excess, fill = solved.lower_excess_and_fill_weights()
+    lower, excess, fill = solved.compute_lower_bounds_excess_and_fill()
     found = lower + excess + fill
     assert (found.sum(1) == TOTAL).all()
     assert (lower == lower[0]).all()
@@ -145,11 +145,11 @@ def test_rows_are_drawn_from_the_integers_that_are_shown(
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def bound_portions(z, base, ratio, out, EACH: tl.constexpr, LANES: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Store what `bound_portions` says of portions of EACH outcomes."""
+def bound_portion_totals(z, base, ratio, out, EACH: tl.constexpr, LANES: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Store what `bound_portion_totals` says of portions of EACH outcomes."""
     lanes = tl.arange(0, LANES)
     each = tl.load(out).to(tl.int32) * 0 + EACH
-    surely, least, fullest = portions.bound_portions(
+    surely, least, fullest = portions.bound_portion_totals(
         tl.load(z + lanes), tl.load(base), tl.load(ratio), each, each + portions.MORE_ROUNDINGS
     )
     tl.store(out + lanes, surely)
@@ -181,7 +181,7 @@ def test_the_bounds_of_portions_hold_for_sums_in_float32(each: int, epsilon: flo
         low_sums, high_sums = ([sum(int(x) for x in column) for column in table.T] for table in (low, high))
         given = (torch.tensor(numbers, device=DEVICE) for numbers in (z, [base], [ratio]))
         out = torch.zeros((3, lanes), dtype=torch.int64, device=DEVICE)
-        bound_portions[(1,)](*given, out, each, lanes)
+        bound_portion_totals[(1,)](*given, out, each, lanes)
         for surely, least, fullest, low_sum, high_sum in zip(*out.tolist(), low_sums, high_sums, strict=True):
             assert surely <= low_sum <= least
             assert fullest <= high_sum
@@ -191,9 +191,9 @@ def test_the_bounds_of_portions_hold_for_sums_in_float32(each: int, epsilon: flo
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def sum_in_any_order(numbers, out, LANES: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Store the sum by `sum_in_any_order`."""
-    tl.store(out, tiles.sum_in_any_order(tl.load(numbers + tl.arange(0, LANES))))
+def order_independent_sum(numbers, out, LANES: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Store the sum by `order_independent_sum`."""
+    tl.store(out, tiles.order_independent_sum(tl.load(numbers + tl.arange(0, LANES))))
 
 
 def test_the_sum_of_a_reference_is_the_same_in_every_order() -> None:
@@ -208,7 +208,7 @@ def test_the_sum_of_a_reference_is_the_same_in_every_order() -> None:
         sums = []
         for _ in range(4):
             out = torch.zeros(1, dtype=torch.float32, device=DEVICE)
-            sum_in_any_order[(1,)](torch.from_numpy(given).to(DEVICE), out, lanes)
+            order_independent_sum[(1,)](torch.from_numpy(given).to(DEVICE), out, lanes)
             sums.append(float(out[0]))
             plain = np.cumsum(given, dtype=np.float32)[-1]
             given = rng.permutation(given)
@@ -233,7 +233,7 @@ def test_references_of_very_different_portions_keep_the_promise(size: int, epsil
     for public in hard_references(reference):
         rows, terms = read_tensor_rows(p, None, public, 1.0), make_terms(epsilon=epsilon)
         solved = gpu.launch_with_all_rows_solved(rows, terms)
-        lower, excess, fill = solved.lower_excess_and_fill_weights()
+        lower, excess, fill = solved.compute_lower_bounds_excess_and_fill()
         found = lower + excess + fill
         assert (found.sum(1) == TOTAL).all()
         assert portions_hold_their_totals(solved)

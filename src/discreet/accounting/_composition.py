@@ -494,7 +494,7 @@ class Odometer:
 
     @property
     def pure(self) -> float:
-        """The sum of the epsilons, rounded up: never exceeded."""
+        """Basic composition: the sum of the epsilons, rounded up."""
         return float_rounded_up(
             sum((Fraction(profile.epsilon) * count for profile, count in self.releases), Fraction(0))
         )

@@ -192,7 +192,7 @@ class Agreement:
         if self.survey is not None:
             self.survey_sampler()  # refuses parts that do not answer the questions
 
-    def _has_any_field_named(self, *names: str) -> bool:
+    def _has_any_field_set(self, *names: str) -> bool:
         """Whether any of these fields is set."""
         return any(getattr(self, name) is not None for name in names)
 
@@ -204,7 +204,7 @@ class Agreement:
                 "a survey is agreed on by family.kind = 'rows', mechanism = 'survey' and the field survey together; use "
                 "Agreement.of(SurveySampler(...))"
             )
-        if is_survey and self._has_any_field_named("privacy", "reference", "other", "joint", "blocks"):
+        if is_survey and self._has_any_field_set("privacy", "reference", "other", "joint", "blocks"):
             raise DiscreetError("a survey is for pure epsilon, and has no privacy, reference, other, joint or blocks")
 
     def _refuse_inconsistent_own_mechanism(self) -> None:
@@ -216,7 +216,7 @@ class Agreement:
             )
         if is_own and (
             not isinstance(self.family, FamilyTerms)
-            or self._has_any_field_named("reference", "joint", "blocks", "survey")
+            or self._has_any_field_set("reference", "joint", "blocks", "survey")
         ):
             raise DiscreetError(
                 "a mechanism of one's own is agreed on for a list of outcomes, without reference, joint, blocks or survey"

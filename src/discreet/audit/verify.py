@@ -67,7 +67,7 @@ def log_bounds(ratio: Fraction) -> tuple[Fraction, Fraction]:
         return Fraction(low.next_minus() if low else low), Fraction(quotient.next_plus().ln().next_plus())
 
 
-def object_without_repeated_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def json_object_refusing_repeated_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object without repeated fields: readers would differ on which one counts."""
     fields = dict(pairs)
     if len(fields) != len(pairs):
@@ -82,7 +82,7 @@ def refuse_json_constant(name: str) -> None:
 def parse_certificate(text: str) -> dict[str, Any]:
     """The certificate in a text; a ValueError if it is none."""
     record: dict[str, Any] = json.loads(
-        text, object_pairs_hook=object_without_repeated_fields, parse_constant=refuse_json_constant
+        text, object_pairs_hook=json_object_refusing_repeated_fields, parse_constant=refuse_json_constant
     )
     raise_unless(isinstance(record, dict) and record.get("format") == "discreet certificate", "unknown format")
     raise_unless(is_whole_number(record.get("version")) and record["version"] in (1, 2), "unknown version")
@@ -311,7 +311,7 @@ def differences_from_agreement(record: dict[str, Any]) -> list[str]:
     try:
         terms: Any = json.loads(
             record["agreement_text"],
-            object_pairs_hook=object_without_repeated_fields,
+            object_pairs_hook=json_object_refusing_repeated_fields,
             parse_constant=refuse_json_constant,
         )
     except (ValueError, RecursionError):

@@ -376,7 +376,7 @@ class Client:
                 f"{self._collector.address} offered agreement {agreement.id}, and now {offer.agreement}: nothing was released. Read the new "
                 "one, and make a new Client for it. What was sent before stays spent, and a sample under the new one costs epsilon again"
             )
-        self._collector.refuse_unnamed_own_mechanism(agreement, named=self._pinned is not None)
+        self._collector.refuse_own_mechanism_unless_pinned(agreement, named=self._pinned is not None)
         return agreement
 
     def _read_agreement_once(self, agreement_id: str) -> Agreement:

@@ -93,7 +93,7 @@ def send_http_request(
     try:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if address.tls is not None:
-            connection.settimeout(_seconds_left(deadline))
+            connection.settimeout(_require_seconds_left(deadline))
             connection = address.tls.wrap_socket(connection, server_hostname=address.host)
         exchange = http.client.HTTPConnection(address.host, address.port)
         exchange.sock = _TimedSocket(connection, deadline)
@@ -129,7 +129,7 @@ def _open_connection(address: Address, deadline: float) -> socket.socket:
     endpoints = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     problem = OSError("its host has no address")
     for index, (family, kind, number, _, endpoint) in enumerate(endpoints, start=1):
-        seconds = _seconds_left(deadline) / (1 if index == len(endpoints) else 2)
+        seconds = _require_seconds_left(deadline) / (1 if index == len(endpoints) else 2)
         try:
             connection = socket.socket(family, kind, number)
         except OSError as error:  # a family that this system does not have
@@ -158,7 +158,7 @@ def _read_answer_body(answer: http.client.HTTPResponse, most: int, address: Addr
     return b"".join(parts)
 
 
-def _seconds_left(deadline: float) -> float:
+def _require_seconds_left(deadline: float) -> float:
     seconds = deadline - time.monotonic()
     if seconds <= 0.0:
         raise TimeoutError("timed out")
@@ -172,7 +172,7 @@ class _TimedSocket:
         self._line, self._deadline = connection, deadline
 
     def sendall(self, data: bytes) -> None:
-        self._line.settimeout(_seconds_left(self._deadline))
+        self._line.settimeout(_require_seconds_left(self._deadline))
         self._line.sendall(data)
 
     def makefile(self, mode: str) -> io.BufferedReader:
@@ -198,7 +198,7 @@ class _TimedReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        self._line.settimeout(_seconds_left(self._deadline))
+        self._line.settimeout(_require_seconds_left(self._deadline))
         return self._line.recv_into(buffer)
 
 
@@ -423,7 +423,7 @@ class Collector:
                     f"{most:,} {what} can be collected"
                 )
 
-    def refuse_unnamed_own_mechanism(self, agreement: Agreement, *, named: bool) -> None:
+    def refuse_own_mechanism_unless_pinned(self, agreement: Agreement, *, named: bool) -> None:
         """Reject an agreement on a mechanism of somebody's own, unless this side named it: a collector must not choose code that sees data.
 
         The answer depends on the agreement alone. The mechanism is safe whatever its parameters are, but the time that it takes is not.

@@ -206,7 +206,7 @@ def send_table(
     chosen_agreement = (
         agreement_or_id if isinstance(agreement_or_id, Agreement) else service.read_agreement(offer.agreement)
     )
-    service.refuse_unnamed_own_mechanism(chosen_agreement, named=agreement_or_id is not None)
+    service.refuse_own_mechanism_unless_pinned(chosen_agreement, named=agreement_or_id is not None)
     chosen_agreement.check_round(number)
     if chosen_agreement.epsilon > epsilon:
         raise DiscreetError(

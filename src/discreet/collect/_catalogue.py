@@ -120,7 +120,7 @@ class CollectedAgreement:
             open_rounds = ", ".join(map(str, self.rounds)) or "none"
             raise unprocessable_problem(f"round is not one that is open: of this agreement they are {open_rounds}")
 
-    def make_arrivals(
+    def make_arrivals_with_digests(
         self, round_number: int, clients: Sequence[str], keys: Sequence[str], outcomes: Any, gateway: str | None = None
     ) -> list[Arrival]:
         """Arrivals for a store: digests in place of names and keys. `gateway`: the id of the gateway that gave the names."""
@@ -316,7 +316,7 @@ class Catalogue:
             member for member in entries if agreements_differ_in_purpose_alone(member.agreement, entry.agreement)
         )
 
-    def agreements_of_stages(self, entry: CollectedAgreement) -> tuple[CollectedAgreement, ...]:
+    def agreements_estimable_as_stages(self, entry: CollectedAgreement) -> tuple[CollectedAgreement, ...]:
         """The agreements of a collection, if they are stages that can be estimated together; else none."""
         entries = self.agreements_of_collection(entry.stored_agreement.collection)
         return tuple(entries) if can_be_estimated_as_stages([member.agreement for member in entries]) else ()

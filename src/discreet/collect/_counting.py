@@ -242,7 +242,7 @@ class AgreementRow:
     def from_columns(cls, number: int, collection: int, outcomes: int, rounds: int, text: str) -> "AgreementRow":
         """The row with these columns; most texts of agreements need no reading."""
         has_reports = any(f'"{name}"' in text for name in (ReportSampler.name, SurveySampler.name))
-        reports = report_or_survey_sampler(Agreement.from_json(text)) if has_reports else None
+        reports = report_or_survey_sampler_or_none(Agreement.from_json(text)) if has_reports else None
         return cls(number, collection, outcomes, rounds, reports)
 
     @property
@@ -283,7 +283,7 @@ def reports_from_signed_integers(integers: ArrayLike) -> Reports:
     return np.asarray(integers, dtype=np.int64).view(np.uint64)
 
 
-def report_or_survey_sampler(agreement: Agreement) -> ReportSampler | SurveySampler | None:
+def report_or_survey_sampler_or_none(agreement: Agreement) -> ReportSampler | SurveySampler | None:
     """What releases the reports of an agreement on reports, by the numbers of outcomes, or on a survey; None for one on samples."""
     if agreement.survey is not None:
         return agreement.survey_sampler()
@@ -303,7 +303,7 @@ def number_of_stored_counts(agreement: Agreement) -> int:
     """
     if isinstance(agreement.family, ContinuousTerms):
         return line_cells_of_sampler(agreement.sampler()).size
-    sampler = report_or_survey_sampler(agreement)
+    sampler = report_or_survey_sampler_or_none(agreement)
     if isinstance(sampler, SurveySampler):
         return 0
     return agreement.domain.size if sampler is None else len(ReportCounts(sampler).table)

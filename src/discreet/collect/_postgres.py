@@ -335,7 +335,7 @@ class _PostgresConnection(EngineConnection):
     @contextmanager
     def _engine_transaction(self, *, writes: bool) -> Iterator[Connection]:
         database = self._begin_transaction()
-        with _cutting_connection_after(database, _LONGER * self._wait):
+        with _cutting_connection_after_timeout(database, _LONGER * self._wait):
             yield database
             if database.execute("COMMIT").statusmessage != "COMMIT":
                 raise self._store_error("it did not commit; try again")
@@ -371,13 +371,13 @@ class _PostgresConnection(EngineConnection):
         return self._begin_transaction_on(self._database)
 
     def _begin_transaction_on(self, database: Connection) -> Connection:
-        with _cutting_connection_after(database, self._wait):
+        with _cutting_connection_after_timeout(database, self._wait):
             database.execute(_BEGIN.format(isolation=self._isolation, wait=round(1000 * _LONGER * self._wait)))
         return database
 
 
 @contextmanager
-def _cutting_connection_after(database: Connection, wait: float) -> Iterator[None]:
+def _cutting_connection_after_timeout(database: Connection, wait: float) -> Iterator[None]:
     """Cut the connection if the block takes longer: a stopped server or a lost network would be waited for without end."""
     done, guard = False, threading.Lock()
 

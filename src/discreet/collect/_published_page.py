@@ -65,12 +65,12 @@ def _outcome_text(outcome: Any) -> str:
     return _escape_html(str(outcome)) or "(empty)"
 
 
-def _share_data_element(value: float) -> str:
+def _share_html(value: float) -> str:
     """A share as people read it, and to all its digits for programs."""
     return f'<data value="{value!r}">{_percent_text(value)}</data>'.replace(" %", _UNBROKEN)
 
 
-def _statistic_data_element(value: float) -> str:
+def _statistic_html(value: float) -> str:
     """A statistic as people read it, in the unit of the outcomes, and to all its digits for programs."""
     return f'<data value="{value!r}">{value:.4g}</data>'
 
@@ -102,7 +102,7 @@ def _headings_and_sentences_on_questions(questions: str | None) -> list[tuple[st
     return facts
 
 
-def _note_on_picked_shares(is_selection: bool) -> str:
+def _selection_bias_note(is_selection: bool) -> str:
     """A note for a picture of the largest of many shares (`is_selection`): their own intervals miss more often."""
     if not is_selection:
         return ""
@@ -120,9 +120,9 @@ def share_page_html(agreement: Agreement, estimate: Mapping[str, Any], questions
     indices = _indices_of_shown_outcomes(shares, _LISTED, has_order=has_order)
     rows = "\n".join(
         f'<tr><th scope="row"><bdi>{_outcome_text(share["outcome"])}</bdi></th><td>{share[noun]:,}</td>'
-        f"<td>{_share_data_element(share['law']['estimate'])}</td>"
-        f"<td>{_share_data_element(share['law']['low'])} to {_share_data_element(share['law']['high'])}</td>"
-        f"<td>{_share_data_element(share['law']['all_low'])} to {_share_data_element(share['law']['all_high'])}</td></tr>"
+        f"<td>{_share_html(share['law']['estimate'])}</td>"
+        f"<td>{_share_html(share['law']['low'])} to {_share_html(share['law']['high'])}</td>"
+        f"<td>{_share_html(share['law']['all_low'])} to {_share_html(share['law']['all_high'])}</td></tr>"
         for share in (shares[index] for index in indices)
     )
     omitted_count = len(shares) - len(indices)
@@ -135,8 +135,8 @@ def share_page_html(agreement: Agreement, estimate: Mapping[str, Any], questions
     )
     liars = f"Each {noun[:-1]} that was not honest moved a share by at most"
     statistics = "".join(
-        f"<dt>{_escape_html(statistic['name'].capitalize())}</dt><dd>{_statistic_data_element(statistic['estimate'])}; "
-        f"from {_statistic_data_element(statistic['low'])} to {_statistic_data_element(statistic['high'])}, at {confidence} confidence</dd>\n"
+        f"<dt>{_escape_html(statistic['name'].capitalize())}</dt><dd>{_statistic_html(statistic['estimate'])}; "
+        f"from {_statistic_html(statistic['low'])} to {_statistic_html(statistic['high'])}, at {confidence} confidence</dd>\n"
         for statistic in estimate["statistics"]
     )
     column_name = "Reports that name it" if noun == "reports" else "Samples"
@@ -150,7 +150,7 @@ def share_page_html(agreement: Agreement, estimate: Mapping[str, Any], questions
         estimate,
         release_count=pluralise(estimate[noun], noun[:-1]),
         picture=_picture_description(estimate, has_order=has_order),
-        meaning=f"{meaning} An interval contains the true share in {confidence} of cases.{_note_on_picked_shares(is_selection)}",
+        meaning=f"{meaning} An interval contains the true share in {confidence} of cases.{_selection_bias_note(is_selection)}",
         tables=tables,
         statistics=f"<dl>\n{statistics}</dl>" if statistics else "",
         questions=questions,
@@ -244,11 +244,11 @@ def _axis_end_and_step(shares: Sequence[Any]) -> tuple[float, float]:
     return min(1.0, step * math.ceil(largest / step - 1e-9)), step
 
 
-def _grid_svg(top: float, step: float, line_and_label: Callable[[float], tuple[str, str]]) -> list[str]:
-    """The lines of an axis with their labels. `line_and_label`: the path of a tick's line, and the attributes of its label."""
+def _grid_svg(top: float, step: float, tick_line_and_label: Callable[[float], tuple[str, str]]) -> list[str]:
+    """The lines of an axis with their labels. `tick_line_and_label`: the path of a tick's line, and the attributes of its label."""
     parts = []
     for tick in np.arange(0.0, top + step / 2, step).tolist():
-        line, label = line_and_label(tick)
+        line, label = tick_line_and_label(tick)
         parts.append(f'<path d="{line}" stroke="{_GRID}"/><text {label} font-size="13">{100 * tick:.6g} %</text>')
     return parts
 
@@ -300,11 +300,11 @@ def _height_and_svg_of_bar_rows(shares: Sequence[Any], noun: str, *, has_order: 
     def x_of_share(share: float) -> str:
         return f"{left + length * _clip_to_axis(share, top) / top:.2f}"
 
-    def line_and_label(tick: float) -> tuple[str, str]:
+    def tick_line_and_label(tick: float) -> tuple[str, str]:
         x = x_of_share(tick)
         return f"M{x} {_TOP - 6}V{end}", f'x="{x}" y="{_TOP - 14}" text-anchor="middle"'
 
-    parts = _grid_svg(top, step, line_and_label)
+    parts = _grid_svg(top, step, tick_line_and_label)
     for index, (share, name) in enumerate(zip(shown_shares, names, strict=True)):
         law, y = share["law"], _TOP + _ROW * index
         middle = y + _ROW / 2
@@ -342,11 +342,11 @@ def _height_and_svg_of_bar_columns(shares: Sequence[Any], noun: str) -> tuple[in
     def y_of_share(share: float) -> str:
         return f"{_TOP + height * (1 - _clip_to_axis(share, top) / top):.2f}"
 
-    def line_and_label(tick: float) -> tuple[str, str]:
+    def tick_line_and_label(tick: float) -> tuple[str, str]:
         y = y_of_share(tick)
         return f"M{_AXIS_LEFT} {y}H{_WIDTH - 20}", f'x="{_AXIS_LEFT - 8}" y="{float(y) + 5:.2f}" text-anchor="end"'
 
-    parts = _grid_svg(top, step, line_and_label)
+    parts = _grid_svg(top, step, tick_line_and_label)
     label_step = max(1, math.ceil(len(shares) * 9 * max(len(str(share["outcome"])) for share in shares) / length))
     for index, share in enumerate(shares):
         law, x = share["law"], _AXIS_LEFT + width * index
@@ -402,7 +402,7 @@ def survey_page_html(agreement: Agreement, estimate: Mapping[str, Any], question
         estimate,
         release_count=pluralise(estimate["clients"], "report"),
         picture=_survey_picture_description(estimate),
-        meaning=f"{_SURVEY_MEANING} An interval contains the true number in {confidence} of cases.{_note_on_picked_shares(is_selection)}",
+        meaning=f"{_SURVEY_MEANING} An interval contains the true number in {confidence} of cases.{_selection_bias_note(is_selection)}",
         tables="\n".join(map(_question_table_html, estimate["questions"])),
         statistics="",
         questions=questions,
@@ -416,7 +416,7 @@ def _question_table_html(question: Mapping[str, Any]) -> str:
     participants = pluralise(question["clients"], "participant")
     head = f"<h3>{title}{unit}</h3>\n<p>{participants} {'was' if question['clients'] == 1 else 'were'} asked it.</p>\n"
     shown_answers = _answers_to_show(question, _LISTED)
-    write = _share_data_element if _is_answered_by_shares(question) else _statistic_data_element
+    write = _share_html if _is_answered_by_shares(question) else _statistic_html
     # the largest were picked: only intervals of all at once are fair
     is_selection = len(shown_answers) < len(question["answers"])
 

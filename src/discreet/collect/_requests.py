@@ -174,7 +174,7 @@ class RequestGuard:
         names = None if hosts is None else check_texts("hosts", hosts, "pass the names of the service")
         self._hosts = None if names is None else {host.lower().encode() for host in names}
         sites = check_texts("origins", origins, "pass origins such as https://example.org")
-        self._origins = {parse_origin(origin).encode() for origin in sites}
+        self._origins = {normalise_origin(origin).encode() for origin in sites}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -242,7 +242,7 @@ def print_fault_without_message(error: BaseException) -> None:
     sys.stderr.write(f"discreet: a fault of the collector, {type(error).__name__}: {spell_out_invisible(lines)}\n")
 
 
-def parse_origin(origin: str) -> str:
+def normalise_origin(origin: str) -> str:
     """An origin as browsers send it: scheme, name and optional port, nothing else."""
     scheme, separator, rest = origin.partition("://")
     if scheme not in ("http", "https") or not separator or not rest or set(rest) & set("/?#@ *") or not rest.isascii():

@@ -385,7 +385,7 @@ def export(
             )
         coding, _ = coding_and_sampler(chosen_agreement)
         columns = {"client": pa.int64(), "sample": coding.arrow_type_of_samples}
-        parts = _iterate_shuffled_samples(coding, counts, _find_readable_cell_positions(coding, counts))
+        parts = _iterate_shuffled_samples(coding, counts, _find_round_trip_cell_positions(coding, counts))
     row_metadata = {} if PLACE in columns else {NUMBERED: b"rows"}
     schema = pa.schema(
         [*columns.items(), ("agreement", pa.dictionary(pa.int8(), pa.string()))],
@@ -432,7 +432,7 @@ def _as_arrow_column(values: Any) -> pa.Array:
     return pl.Series(values).to_arrow()
 
 
-def _find_readable_cell_positions(coding: Coding, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+def _find_round_trip_cell_positions(coding: Coding, counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """For every outcome a place in its cell that is read back into it."""
     positions = np.full(len(counts), _PLACES[0])
     if not coding.has_cells:

@@ -306,13 +306,15 @@ class _Service:
             return function(*arguments)
         return await asyncio.get_running_loop().run_in_executor(self._reading, function, *arguments)
 
-    async def _parameters_and_entry(self, request: Request, *names: str) -> tuple[dict[str, str], CollectedAgreement]:
+    async def _query_parameters_and_agreement(
+        self, request: Request, *names: str
+    ) -> tuple[dict[str, str], CollectedAgreement]:
         """The query's parameters, and the agreement that they name; by default the newest."""
         parameters = _read_query_parameters(request, "agreement", *names)
         return parameters, await self._catalogue.find_agreement_by_prefix(parameters.get("agreement"))
 
     async def _get_estimate(self, request: Request) -> Response:
-        parameters, entry = await self._parameters_and_entry(request, "round", "confidence")
+        parameters, entry = await self._query_parameters_and_agreement(request, "round", "confidence")
         number = _requested_round(parameters, entry)
         if _may_see_estimates(request, entry):
             return await self._answer_estimate(request, parameters, "estimate", [(entry, number)])
@@ -322,7 +324,7 @@ class _Service:
         return _json_response(json_document_of_hidden_estimate(entry.stored_agreement, entry.sampler, days, number))
 
     async def _get_estimates_of_groups(self, request: Request) -> Response:
-        parameters, entry = await self._parameters_and_entry(request, "round", "confidence", "by")
+        parameters, entry = await self._query_parameters_and_agreement(request, "round", "confidence", "by")
         number, by = _requested_round(parameters, entry), parameters.get("by")
         if by is None:
             sides = [(group, number) for group in self._catalogue.agreements_of_public_groups(entry)]
@@ -334,15 +336,15 @@ class _Service:
         return await self._answer_estimate(request, parameters, "within", [(entry, number)], by)
 
     async def _get_estimate_of_stages(self, request: Request) -> Response:
-        parameters, entry = await self._parameters_and_entry(request, "round", "confidence")
+        parameters, entry = await self._query_parameters_and_agreement(request, "round", "confidence")
         number = _requested_round(parameters, entry)
-        stages = self._catalogue.agreements_of_stages(entry)
+        stages = self._catalogue.agreements_estimable_as_stages(entry)
         if not stages:
             raise RequestProblem(404, "the collection has no stages that can be estimated together")
         return await self._answer_estimate(request, parameters, "pooled", [(stage, number) for stage in stages])
 
     async def _get_estimate_of_change(self, request: Request) -> Response:
-        parameters, entry = await self._parameters_and_entry(request, "round", "confidence", "from")
+        parameters, entry = await self._query_parameters_and_agreement(request, "round", "confidence", "from")
         later = _requested_round(parameters, entry)
         if later == 1 and "from" not in parameters:
             raise bad_request_problem("there is no round before round 1; name another one by round")
@@ -368,7 +370,7 @@ class _Service:
         return _response_with_entity_tag(request, estimate.body, estimate.tag, JSON)
 
     async def _get_collection(self, request: Request) -> Response:
-        _, entry = await self._parameters_and_entry(request)
+        _, entry = await self._query_parameters_and_agreement(request)
         enrolment = await self._enrolment.current_enrolment()
         entries = self._catalogue.agreements_of_collection(entry.stored_agreement.collection)
         newest = {member.stored_agreement.collection: member for member in self._catalogue.all_agreements}
@@ -382,7 +384,7 @@ class _Service:
                 "shown": entry.stored_agreement.shown,
                 "agreements": [_offered_agreement_as_json_value(member) for member in entries],
                 "groups": [member.id for member in self._catalogue.agreements_of_public_groups(entry)],
-                "stages": [member.id for member in self._catalogue.agreements_of_stages(entry)],
+                "stages": [member.id for member in self._catalogue.agreements_estimable_as_stages(entry)],
                 "within": survey_columns_to_group_by(entry.agreement),
                 "beside": [
                     {"agreement": member.id, "purpose": member.agreement.purpose}
@@ -393,17 +395,17 @@ class _Service:
         )
 
     async def _get_agreement(self, request: Request) -> Response:
-        _, entry = await self._parameters_and_entry(request)
+        _, entry = await self._query_parameters_and_agreement(request)
         return _response_with_entity_tag(request, entry.file_bytes, f'"{entry.id}"', JSON)
 
     async def _get_weights(self, request: Request) -> Response:
-        _, entry = await self._parameters_and_entry(request)
+        _, entry = await self._query_parameters_and_agreement(request)
         if entry.weights_file_bytes is None:
             raise RequestProblem(404, "the agreement has no weights beside its own text")
         return _response_with_entity_tag(request, entry.weights_file_bytes, f'"{entry.id}"', "application/octet-stream")
 
     async def _get_questions(self, request: Request) -> Response:
-        _, entry = await self._parameters_and_entry(request)
+        _, entry = await self._query_parameters_and_agreement(request)
         if entry.stored_agreement.questions is None:
             raise RequestProblem(404, "no questions were written for this agreement")
         return _response_with_entity_tag(
@@ -428,7 +430,7 @@ def _make_arrivals_of_request(
     sample_request: SampleRequest, entry: CollectedAgreement, gateway: str | None
 ) -> list[Arrival]:
     entry.refuse_closed_round(sample_request.round)
-    return entry.make_arrivals(
+    return entry.make_arrivals_with_digests(
         sample_request.round,
         sample_request.clients,
         sample_request.keys,

@@ -45,7 +45,7 @@ from discreet.collect._pages import (
     read_tokens,
     refuse_tokens_in_both_lists,
 )
-from discreet.collect._requests import LOCAL, PATIENCE, LimitedConnection, parse_origin, print_fault_without_message
+from discreet.collect._requests import LOCAL, PATIENCE, LimitedConnection, normalise_origin, print_fault_without_message
 from discreet.collect._service import METRICS_FOLDER, service
 from discreet.collect._sqlite import open_store, store_display_name
 from discreet.collect._store import LEAST_PREFIX, SHOWN, Store, unique_id_with_prefix_or_none
@@ -89,7 +89,7 @@ class ServiceSettings:
         for number in self.rounds:
             check_count("round", number)
         for origin in self.origins:
-            parse_origin(origin)
+            normalise_origin(origin)
 
     def serve_until_stopped(
         self, bound_socket: socket.socket, listening: Callable[[], None], *, alone: bool = True

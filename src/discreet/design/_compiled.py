@@ -22,7 +22,7 @@ from discreet.design._newton import (
 
 
 class _Slacks(NamedTuple):
-    """The two opposite pairs of each place: above the floor, and below e^eps times the floor."""
+    """The two opposite pairs of each output: above the floor, and below e^eps times the floor."""
 
     low: Floats
     low_z: Floats
@@ -65,7 +65,7 @@ def _stiffness_of_both_pairs(slacks: Any, index: Any) -> tuple[float, float]:
 
 
 @kernel(error_model="numpy", nogil=True)
-def _eliminate_clients(state: Any, total: float, bend: Any, diagonal: Any, rest: Any) -> None:
+def _eliminate_client_variables(state: Any, total: float, bend: Any, diagonal: Any, rest: Any) -> None:
     growth, entries, rests = state.growth, state.entry_slacks, state.rest
     growth_square, ratio_square = growth * growth, (1.0 + growth) * (1.0 + growth)
     for client in range(rest.size):
@@ -127,10 +127,10 @@ def _add_clients_to_right_side(state: Any, gradient: Any, out: Any) -> float:
 
 
 @kernel(error_model="numpy", nogil=True)
-def _store_step_of_place(
+def _store_step_of_output(
     slacks: Any, index: Any, step: float, ceiling_step: float
 ) -> tuple[float, float, float, float, float]:
-    """Store the step of a place; returns how fast slacks and multipliers shrink, and the first- and second-order terms of their products.
+    """Store the step of an output; returns how fast slacks and multipliers shrink, and the first- and second-order terms of their products.
 
     The last value is their products after whole steps of each by itself (`SlackAndMultiplier.products_if_pairs_step_alone`).
     """
@@ -154,7 +154,7 @@ def _store_step_of_place(
 def _compute_client_steps(
     state: Any, gradient: Any, floor_step: Any, total_step: float
 ) -> tuple[float, float, float, float, float]:
-    """Store the clients' steps; returns how fast primal and dual shrink at most, and the sums that `_store_step_of_place` gives by place."""
+    """Store the clients' steps; returns how fast primal and dual shrink at most, and the sums that `_store_step_of_output` gives."""
     growth, entries, rests = state.growth, state.entry_slacks, state.rest
     fastest, fastest_dual, first, second, alone_products = 0.0, 0.0, 0.0, 0.0, 0.0
     for client in range(state.weight.size):
@@ -175,7 +175,7 @@ def _compute_client_steps(
             outcome_step = floor_step[state.outcome[entry]]
             slack = gradient[entry] + multiplier - entries.low_aim[entry] + entries.high_aim[entry]
             step = -(slack + change) * entries.inverse[entry] - entries.coupling[entry] * outcome_step
-            primal, dual, linear, square, alone = _store_step_of_place(entries, entry, step, growth * outcome_step)
+            primal, dual, linear, square, alone = _store_step_of_output(entries, entry, step, growth * outcome_step)
             fastest, fastest_dual = max(fastest, primal), max(fastest_dual, dual)
             first += weight * linear
             second += weight * square
@@ -183,7 +183,7 @@ def _compute_client_steps(
         if index >= 0:
             slack = state.at_zero + multiplier - rests.low_aim[index] + rests.high_aim[index]
             step = -(slack + change) * rests.inverse[index] - rests.coupling[index] * rest_step
-            primal, dual, linear, square, alone = _store_step_of_place(rests, index, step, growth * rest_step)
+            primal, dual, linear, square, alone = _store_step_of_output(rests, index, step, growth * rest_step)
             fastest, fastest_dual = max(fastest, primal), max(fastest_dual, dual)
             first += weight * linear
             second += weight * square
@@ -192,8 +192,8 @@ def _compute_client_steps(
 
 
 @kernel(error_model="numpy", nogil=True)
-def _set_corrector_targets_of_place(slacks: Any, index: Any, ceiling_step: float, mu: float, most: float) -> None:
-    """`SlackAndMultiplier.set_corrector_targets` of both pairs of a place."""
+def _set_corrector_targets_of_output(slacks: Any, index: Any, ceiling_step: float, mu: float, most: float) -> None:
+    """`SlackAndMultiplier.set_corrector_targets` of both pairs of an output."""
     step = slacks.step[index]
     high_step = ceiling_step - step
     low, high = slacks.low[index], slacks.high[index]
@@ -210,17 +210,17 @@ def _set_corrector_targets_of_block(state: Any, floor_step: Any, mu: float, larg
     for client in range(state.weight.size):
         target, most = mu * state.part[client], (mu + largest) * state.part[client]
         for entry in range(state.starts[client], state.starts[client + 1]):
-            _set_corrector_targets_of_place(
+            _set_corrector_targets_of_output(
                 state.entry_slacks, entry, state.growth * floor_step[state.outcome[entry]], target, most
             )
         if state.rest_index[client] >= 0:
-            _set_corrector_targets_of_place(
+            _set_corrector_targets_of_output(
                 state.rest, state.rest_index[client], state.growth * state.rest_step[client], target, most
             )
 
 
 @kernel(error_model="numpy", nogil=True)
-def _move_slacks_of_place(slacks: Any, index: Any, ceiling_step: float, primal: float, dual: float) -> float:
+def _take_step_of_output(slacks: Any, index: Any, ceiling_step: float, primal: float, dual: float) -> float:
     """Take this much of the step and clear it; returns the sum of the products after it."""
     step = slacks.step[index]
     high_step = ceiling_step - step
@@ -235,24 +235,24 @@ def _move_slacks_of_place(slacks: Any, index: Any, ceiling_step: float, primal: 
 
 
 @kernel(error_model="numpy", nogil=True)
-def _move_all_slacks(state: Any, floor_step: Any, primal: float, dual: float) -> float:
+def _take_step_of_block(state: Any, floor_step: Any, primal: float, dual: float) -> float:
     """Take this much of the step; returns the weighted products after it."""
     gap = 0.0
     for client in range(state.weight.size):
         products = 0.0
         for entry in range(state.starts[client], state.starts[client + 1]):
             ceiling = state.growth * floor_step[state.outcome[entry]]
-            products += _move_slacks_of_place(state.entry_slacks, entry, ceiling, primal, dual)
+            products += _take_step_of_output(state.entry_slacks, entry, ceiling, primal, dual)
         index = state.rest_index[client]
         if index >= 0:
-            products += _move_slacks_of_place(state.rest, index, state.growth * state.rest_step[client], primal, dual)
+            products += _take_step_of_output(state.rest, index, state.growth * state.rest_step[client], primal, dual)
         gap += state.weight[client] * products
         state.multiplier[client] += dual * state.multiplier_step[client]
     return gap
 
 
 @kernel(error_model="numpy", nogil=True)
-def _step_place_alone(slacks: Any, index: Any, ceiling_step: float, primal: float) -> None:
+def _step_output_alone(slacks: Any, index: Any, ceiling_step: float, primal: float) -> None:
     """As `_slacks_after_stepping_alone` in `discreet.design._interior`, with the multipliers' steps; a step is cut where little is left."""
     step = slacks.step[index]
     high_step = ceiling_step - step
@@ -273,8 +273,8 @@ def _step_place_alone(slacks: Any, index: Any, ceiling_step: float, primal: floa
 
 
 @kernel(error_model="numpy", nogil=True)
-def _shift_place_by_share_of_room(slacks: Any, index: Any, share: float) -> float:
-    """Move a place by a share of the room to its nearer bound; returns the sum of its products after it."""
+def _shift_output_by_share_of_room(slacks: Any, index: Any, share: float) -> float:
+    """Move an output by a share of the room to its nearer bound; returns the sum of its products after it."""
     shift = share * min(slacks.low[index], slacks.high[index])
     slacks.low[index] += shift
     slacks.high[index] -= shift
@@ -282,25 +282,25 @@ def _shift_place_by_share_of_room(slacks: Any, index: Any, share: float) -> floa
 
 
 @kernel(error_model="numpy", nogil=True)
-def _step_each_place_alone(state: Any, floor_step: Any, primal: float, total: float) -> float:
-    """Move every place by itself, then normalise each client's distribution; returns the weighted products after it."""
+def _step_each_output_alone(state: Any, floor_step: Any, primal: float, total: float) -> float:
+    """Move every output by itself, then normalise each client's distribution; returns the weighted products after it."""
     gap, entries, rests = 0.0, state.entry_slacks, state.rest
     for client in range(state.weight.size):
         missing, room, products = 1.0 - total, 0.0, 0.0
         for entry in range(state.starts[client], state.starts[client + 1]):
-            _step_place_alone(entries, entry, state.growth * floor_step[state.outcome[entry]], primal)
+            _step_output_alone(entries, entry, state.growth * floor_step[state.outcome[entry]], primal)
             missing -= entries.low[entry]
             room += min(entries.low[entry], entries.high[entry])
         index = state.rest_index[client]
         if index >= 0:
-            _step_place_alone(rests, index, state.growth * state.rest_step[client], primal)
+            _step_output_alone(rests, index, state.growth * state.rest_step[client], primal)
             missing -= rests.low[index]
             room += min(rests.low[index], rests.high[index])
         share = min(max(missing / room, -MOST_RENORMALISED), MOST_RENORMALISED)
         for entry in range(state.starts[client], state.starts[client + 1]):
-            products += _shift_place_by_share_of_room(entries, entry, share)
+            products += _shift_output_by_share_of_room(entries, entry, share)
         if index >= 0:
-            products += _shift_place_by_share_of_room(rests, index, share)
+            products += _shift_output_by_share_of_room(rests, index, share)
         gap += state.weight[client] * products
         state.multiplier[client] += state.multiplier_step[client]
     return gap
@@ -338,11 +338,11 @@ class CompiledSteps:
             lambda pair: pair.products()
         ) - self._weighted_products_of_cost_pairs(0.0, 0.0)
 
-    def eliminate_clients(self, share: MatrixShare, floor: Floats, total: float) -> None:
+    def eliminate_client_variables(self, share: MatrixShare, floor: Floats, total: float) -> None:
         block, state = self._block, self._state
         bend = block.cost.curvature_at(floor[block.outcome] + block.low.s)
         diagonal, rest = np.empty(bend.size), np.empty(block.weight.size)
-        _eliminate_clients(state, total, bend, diagonal, rest)
+        _eliminate_client_variables(state, total, bend, diagonal, rest)
         pull = 1.0 - state.entry_slacks.coupling
         share.add_clients(
             block.starts, block.outcome, diagonal, rest, block.weight / state.looseness, state.alpha, pull
@@ -379,7 +379,7 @@ class CompiledSteps:
         gap = self._products + primal * first - dual * (self._products + first) - primal * dual * (first + second)
         return gap + self._weighted_products_of_cost_pairs(primal, dual)
 
-    def predicted_gap_if_each_pair_steps_by_itself(self) -> float:
+    def predicted_gap_if_pairs_step_alone(self) -> float:
         return self._apart
 
     @property
@@ -391,12 +391,12 @@ class CompiledSteps:
         return sum(float(np.sum(weight * pair.products(primal, dual))) for pair in self._block.cost.pairs)
 
     def take_step(self, primal: float, dual: float) -> None:
-        self._products = _move_all_slacks(self._state, self._floor_step, primal, dual)
+        self._products = _take_step_of_block(self._state, self._floor_step, primal, dual)
         for pair in self._block.cost.pairs:
             pair.take_step(primal, dual)
 
     def step_each_pair_alone(self, primal: float, total: float) -> None:
-        self._products = _step_each_place_alone(self._state, self._floor_step, primal, total)
+        self._products = _step_each_output_alone(self._state, self._floor_step, primal, total)
 
 
 def _make_slacks(low: SlackAndMultiplier, high: SlackAndMultiplier) -> _Slacks:
@@ -404,7 +404,7 @@ def _make_slacks(low: SlackAndMultiplier, high: SlackAndMultiplier) -> _Slacks:
 
 
 @kernel(error_model="numpy", nogil=True)
-def add_squares_of_functionals(
+def add_client_outer_products(
     out: Any, cross: Any, ends: Any, outcome: Any, rest: Any, rank: Any, alpha: Any, pull: Any
 ) -> None:
     """out += sum_j rest_j 1_j 1_j' + rank_j b_j b_j' in the lower triangle, with b = alpha - pull; a client's outcomes are in order.

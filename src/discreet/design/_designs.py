@@ -491,7 +491,7 @@ class DesignRequest:
         cost: Callable[[ExampleClients, FDivergence, Floats, float], float],
     ) -> Design:
         """The design of a floor for the solver's budget; its `cost` for the examples is computed anew at another budget."""
-        self._refuse_wide_bracket(bracket)
+        self._warn_of_or_refuse_wide_bracket(bracket)
         if self.epsilon != self.solver_epsilon:
             bracket = self._convert_floor_to_requested_epsilon(
                 bracket, lambda floor, ratio: cost(examples, self.f, floor, ratio)
@@ -501,8 +501,8 @@ class DesignRequest:
         terms = (self.over, keep, len(examples), bracket.value, bracket.bound, bracket.certificate)
         return Design(band, sampler, self.epsilon, self.f, *terms)
 
-    def _refuse_wide_bracket(self, bracket: FloorBracket) -> None:
-        """Reject a bracket wider than the tolerance; without a tolerance, warn of a bracket that is wider than usual."""
+    def _warn_of_or_refuse_wide_bracket(self, bracket: FloorBracket) -> None:
+        """Refuse a bracket wider than the tolerance; without a tolerance, warn of one that is wider than usual."""
         sides = f"the {self.f.name} of the best sampler is at most {bracket.value:.8g} and at least {bracket.bound:.8g}"
         if self.tolerance is None:
             if not bracket.is_settled:

@@ -123,13 +123,13 @@ class AllowedFloors:
     keep: float
 
     @property
-    def ratio_upper_bound(self) -> Fraction:
+    def exp_epsilon_upper_bound(self) -> Fraction:
         """A rational of at least e^eps."""
         return exp_upper(self.epsilon)
 
     def least_linear_value(self, spread: Fraction, everywhere: Fraction) -> Fraction:
         """A lower bound on spread |v| + everywhere y over the allowed floors, by the corners of their polygon."""
-        k, high, low = self.size, self.ratio_upper_bound, exp_lower(self.epsilon)
+        k, high, low = self.size, self.exp_epsilon_upper_bound, exp_lower(self.epsilon)
         keep = Fraction(self.keep)
         most = 1 - keep * low / (low + k - 1)  # bounds are moved outwards by the width of the bracket of e^eps
         sides = [  # (a, b, c): a |v| + b y >= c
@@ -226,7 +226,7 @@ class ExampleClients:
 
 def as_example_clients(clients: Any, weights: ArrayLike | None, size: int, *, name: str = "clients") -> ExampleClients:
     """Distributions (n, size), or a scipy.sparse matrix of counts or probabilities, as `ExampleClients`; other input is an error."""
-    read_entries = _entries_of_sparse_clients if hasattr(clients, "tocsr") else _entries_of_dense_clients
+    read_entries = _read_sparse_client_entries if hasattr(clients, "tocsr") else _read_dense_client_entries
     starts, outcome, mass = read_entries(clients, size, name)
     weight, counts = _normalise_weights(weights, starts.size - 1), np.diff(starts)
     is_counted = weight > 0.0
@@ -240,7 +240,7 @@ def as_example_clients(clients: Any, weights: ArrayLike | None, size: int, *, na
     return ExampleClients(size, first_entries, numbers[outcome], mass, weight, np.flatnonzero(occurs))
 
 
-def _entries_of_dense_clients(clients: Any, size: int, name: str) -> tuple[Integers, Integers, Floats]:
+def _read_dense_client_entries(clients: Any, size: int, name: str) -> tuple[Integers, Integers, Floats]:
     laws = as_floats(clients, name, size)
     if laws.ndim != 2 or not len(laws):
         raise DiscreetError(
@@ -259,7 +259,7 @@ def _entries_of_dense_clients(clients: Any, size: int, name: str) -> tuple[Integ
     )
 
 
-def _entries_of_sparse_clients(clients: Any, size: int, name: str) -> tuple[Integers, Integers, Floats]:
+def _read_sparse_client_entries(clients: Any, size: int, name: str) -> tuple[Integers, Integers, Floats]:
     """Rows of a sparse matrix, each divided by its sum."""
     if clients.ndim != 2 or clients.shape[1] != size or not clients.shape[0]:
         raise DiscreetError(f"{name} has shape {clients.shape}; give one row a client, (n, {size}) with n at least 1")
@@ -472,7 +472,7 @@ class DesignCertificate:
 
     def lower_bound(self) -> float:
         """A float that is at most the exact bound."""
-        examples, growth = self.examples, math.nextafter(float(self.floors.ratio_upper_bound), math.inf)
+        examples, growth = self.examples, math.nextafter(float(self.floors.exp_epsilon_upper_bound), math.inf)
         terms = examples.mass.size + 2 * len(examples)
         seen_count = examples.seen_outcomes.size
         price, price_size = np.zeros(seen_count), np.zeros(seen_count)
@@ -482,8 +482,8 @@ class DesignCertificate:
         ):
             entries, multiplier = examples.entry_slice(rows), self.multiplier[rows]
             client, weight = part.client_of_entry, part.weight
-            entry_prices = _floor_prices_rounded_down(self.intercept[entries], multiplier[client], growth)
-            rest_prices = _floor_prices_rounded_down(np.full(len(part), self.at_zero), multiplier, growth)
+            entry_prices = _costs_per_floor_unit_rounded_down(self.intercept[entries], multiplier[client], growth)
+            rest_prices = _costs_per_floor_unit_rounded_down(np.full(len(part), self.at_zero), multiplier, growth)
             price += part.sum_by_outcome(weight[client] * (entry_prices - rest_prices[client]))
             price_size += part.sum_by_outcome(weight[client] * (np.abs(entry_prices) + np.abs(rest_prices[client])))
             idle, idle_size = idle + float(weight @ rest_prices), idle_size + float(weight @ np.abs(rest_prices))
@@ -521,7 +521,7 @@ class DesignCertificate:
 
     def exact(self) -> Fraction:
         """The bound in rationals. It visits every entry in turn: for checking, not for large examples."""
-        examples, growth = self.examples, self.floors.ratio_upper_bound
+        examples, growth = self.examples, self.floors.exp_epsilon_upper_bound
         least, most, centre = self.enclosure or (examples.mass, examples.mass, np.zeros(len(examples)))
         centres = [Fraction(float(c)) for c in centre]
         multiplier, weight = ([Fraction(float(x)) for x in values] for values in (self.multiplier, examples.weight))
@@ -565,7 +565,7 @@ def _exact_cost_per_floor_unit(level: Fraction, growth: Fraction) -> Fraction:
     return level if level > 0 else growth * level
 
 
-def _floor_prices_rounded_down(intercept: Floats, multiplier: Floats, growth: float) -> Floats:
+def _costs_per_floor_unit_rounded_down(intercept: Floats, multiplier: Floats, growth: float) -> Floats:
     """c of each entry, rounded down."""
     level = intercept + multiplier  # exact where it is 0
     level -= np.where(level == 0.0, 0.0, 4.0 * _UNIT * (np.abs(intercept) + np.abs(multiplier)))

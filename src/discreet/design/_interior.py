@@ -59,7 +59,7 @@ class PlainSteps:
     def __init__(self, block: ClientBlock) -> None:
         self._block = block
 
-    def eliminate_clients(self, share: MatrixShare, floor: Floats, total: float) -> None:
+    def eliminate_client_variables(self, share: MatrixShare, floor: Floats, total: float) -> None:
         """Add the reduced system of the clients to a share of the matrix."""
         block = self._block
         growth, bend = block.growth, block.cost.curvature_at(floor[block.outcome] + block.low.s)
@@ -143,8 +143,8 @@ class PlainSteps:
         """The weighted products of slacks and multipliers after predicted steps of these lengths."""
         return self._block.weighted_sum_over_pairs(lambda pair: pair.products(primal, dual))
 
-    def predicted_gap_if_each_pair_steps_by_itself(self) -> float:
-        """The same after whole steps of each place by itself."""
+    def predicted_gap_if_pairs_step_alone(self) -> float:
+        """The same after whole steps of each output by itself."""
         return self._block.weighted_sum_over_pairs(lambda pair: pair.products_if_pairs_step_alone())
 
     @property
@@ -159,7 +159,7 @@ class PlainSteps:
         self._block.multiplier += dual * self._multiplier_step
 
     def step_each_pair_alone(self, primal: float, total: float) -> None:
-        """Move each place by itself, for this step of the floor and this |m|, and normalise each client's distribution."""
+        """Move each output by itself, for this step of the floor and this |m|, and normalise each client's distribution."""
         block = self._block
         slacks = _slacks_after_stepping_alone(block.low, block.high, primal, self._ceilings[0])
         rest_slacks = _slacks_after_stepping_alone(block.rest_low, block.rest_high, primal, self._ceilings[1])
@@ -302,11 +302,11 @@ class InteriorPoint:
         """One predictor and corrector step; `value` is the current value."""
         matrix, floor, total = NormalMatrix(self.size, self.seen, self._shares), self.floor, self.floor_mass
 
-        def eliminate_clients_of_one_thread(number: int) -> None:
+        def eliminate_variables_of_one_thread(number: int) -> None:
             for steps in self._all_steps[number :: self._shares]:
-                steps.eliminate_clients(matrix.shares[number], floor, total)
+                steps.eliminate_client_variables(matrix.shares[number], floor, total)
 
-        self._map_in_threads(eliminate_clients_of_one_thread, list(range(self._shares)))
+        self._map_in_threads(eliminate_variables_of_one_thread, list(range(self._shares)))
         factors = matrix.factorise(self.bounds.stiffness, self._cap, float(self.cap.stiffness[0]))
         gap = self.gap
         average = gap / self.number
@@ -318,9 +318,7 @@ class InteriorPoint:
             predicted_gap += sum(self._map_over_client_blocks(lambda steps: steps.predicted_gap(primal, dual)))
         else:
             predicted_gap = self._sum_over_floor_pairs(lambda pair: pair.products_if_pairs_step_alone())
-            predicted_gap += sum(
-                self._map_over_client_blocks(lambda steps: steps.predicted_gap_if_each_pair_steps_by_itself())
-            )
+            predicted_gap += sum(self._map_over_client_blocks(lambda steps: steps.predicted_gap_if_pairs_step_alone()))
         mu = average * min(1.0, max(predicted_gap / gap, 0.01)) ** 3
         part = min(max(_SHORTEST, 1.0 - gap / max(abs(value), 1e-300)), _LONGEST)
         lengths = self._solve_floor_step(factors, lambda pairs: pairs.set_corrector_targets(mu, 2.0 * average))
@@ -431,7 +429,7 @@ class SmoothMinimax:
     def gap(self) -> float:
         return float(sum(pair.products().sum() for pair in self._slack_pairs))
 
-    def solve(self) -> tuple[Floats, Floats]:
+    def solve_for_floor_and_weights(self) -> tuple[Floats, Floats]:
         """Step until the products and the residuals are negligible."""
         number = sum(pair.s.size for pair in self._slack_pairs)
         for _ in range(_MINIMAX_STEPS):

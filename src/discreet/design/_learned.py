@@ -120,7 +120,7 @@ class HeldOutResult:
         return len(self.rejected) == len(self.log_likelihood) - 1
 
 
-def check_client_kinds_on_held_out_samples(
+def score_client_kinds_on_held_out_samples(
     size: int, rounds: Sequence[RoundCounts], spread: RoundCounts | None, rng: np.random.Generator
 ) -> HeldOutResult:
     """Fit hypotheses to one part of all samples, and test every kind of clients on the other part."""
@@ -136,7 +136,7 @@ def check_client_kinds_on_held_out_samples(
     for kind, modes in kinds.items():
         responses = [mode.regress_round_responses(fitted_parts, rng) for mode, _ in modes]
         scores[kind] = _predictive_log_likelihood(modes, responses, held_out)
-        largest[kind] = _largest_log_likelihood([mode for mode, _ in modes], responses, held_out)
+        largest[kind] = _held_out_log_likelihood_upper_bound([mode for mode, _ in modes], responses, held_out)
         if pair is not None:
             agreement = sum(
                 weight * mode.shape.mean_chance_of_equal_draws(softmax(mode.theta)) for mode, weight in modes
@@ -181,7 +181,7 @@ def _predictive_log_likelihood(
     return total
 
 
-def _largest_log_likelihood(
+def _held_out_log_likelihood_upper_bound(
     modes: Sequence[Mode], responses: Sequence[Sequence[Response]], held_out: Sequence[RoundCounts]
 ) -> float:
     """An upper bound on the log-likelihood of held-out samples under any mean distribution, the largest over a kind's modes."""
@@ -304,12 +304,12 @@ def learn(
     epsilon, f = check_epsilon(epsilon), divergences.divergence(divergence)
     OPEN_UNIT.check("confidence", confidence)
     pairs = check_list("rounds", rounds, "give pairs (sampler, counts)")
-    counts = [_round_counts_from_pair(f"rounds[{index}]", family.size, pair) for index, pair in enumerate(pairs)]
-    bits = None if spread is None else _round_counts_from_pair("spread", 2, spread)
+    counts = [_read_round_counts(f"rounds[{index}]", family.size, pair) for index, pair in enumerate(pairs)]
+    bits = None if spread is None else _read_round_counts("spread", 2, spread)
     rng = np.random.default_rng(_SEED)
     merged_rounds = _merge_rounds_of_same_sampler(counts)
     posterior = fit_posterior(family.size, merged_rounds, bits, rng)
-    held_out = check_client_kinds_on_held_out_samples(
+    held_out = score_client_kinds_on_held_out_samples(
         family.size, merged_rounds, bits, np.random.default_rng([_SEED, 1])
     )
     return _choose_designed_or_safe_sampler(
@@ -457,7 +457,7 @@ def _average_hypothesis_costs_by_shape(costs: Floats, modes: NDArray[np.int64]) 
     return np.maximum(averages, 1e-300)
 
 
-def _round_counts_from_pair(name: str, size: int, pair: Any) -> RoundCounts:
+def _read_round_counts(name: str, size: int, pair: Any) -> RoundCounts:
     members = check_list(name, pair, "give pairs (sampler, counts)")
     if len(members) != 2:
         raise DiscreetError(f"{name} holds {len(members)} things; give pairs (sampler, counts)")

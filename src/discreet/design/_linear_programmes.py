@@ -133,7 +133,7 @@ class CutProblem:
         lines = lines.with_lines(self._tangent_lines(p / np.clip(q, 1e-12, 1.0), _FIRST))
         reach = _REACH
         for _ in range(_ROUNDS):
-            optimum = rows.solve(lines)
+            optimum = rows.solve_with_lines(lines)
             if optimum is None:
                 return
             solution, relevant = optimum
@@ -251,7 +251,7 @@ class _CutProgramme:
             np.tile([0.0, 1.0], (size + rests, 1)), np.tile([-np.inf, np.inf], (size + 1, 1)),
         ])  # fmt: skip
 
-    def solve(self, lines: _EntryLines) -> tuple[CutSolution, NDArray[np.bool_]] | None:
+    def solve_with_lines(self, lines: _EntryLines) -> tuple[CutSolution, NDArray[np.bool_]] | None:
         """The solution with these lines, and which of them matter; None if the solver finds none."""
         from scipy.optimize import linprog
 
@@ -382,7 +382,7 @@ def minimax_bracket_under_notion(
     programme = PairProgramme(laws[clients], promises, f, known_risk)
     lower, upper = 0.0, math.inf
     for reach in (*_REFINED, 0.0):
-        solution = programme.solve()
+        solution = programme.solve_for_outputs_and_bound()
         if solution is None:
             break
         q, bound = solution
@@ -458,7 +458,7 @@ class PairProgramme:
         """All rows, with the current lines."""
         return SparseRows.stack([*self.fixed, self.lines])
 
-    def solve(self) -> tuple[Floats, float] | None:
+    def solve_for_outputs_and_bound(self) -> tuple[Floats, float] | None:
         """The outputs (n, k) of a solution, and the bound that its multipliers prove; None if there is no solution."""
         from scipy.optimize import linprog
 

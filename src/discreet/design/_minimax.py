@@ -37,7 +37,12 @@ from discreet.design._designs import design
 from discreet.design._floors import Floats, as_example_clients
 from discreet.design._linear_programmes import minimax_bracket_under_notion
 from discreet.design._solving import worst_divergence
-from discreet.design.mixtures import BRACKET_CELLS, KernelsOnCells, minimax_bounds_and_floor, worst_kernel_divergence
+from discreet.design.mixtures import (
+    BRACKET_CELLS,
+    KernelsOnCells,
+    minimax_bounds_and_floor,
+    worst_kernel_divergence_upper_bound,
+)
 from discreet.divergences import FDivergence, RenyiDivergence, tv
 from discreet.errors import DiscreetError, check_count
 from discreet.families import (
@@ -309,4 +314,4 @@ def _minimax_bracket_on_cells(
     floor = cell_design.sampler.constants.b * np.broadcast_to(cell_design.family.reference, laws.shape[1])
     lower = max(0.0, cell_design.bound * (1.0 - _LOST) - _LOST)
     rival_bound = float(OptimalSampler(family, epsilon=epsilon).risk(f))
-    return lower, worst_kernel_divergence(line, floor, epsilon, f, rival_bound=rival_bound)
+    return lower, worst_kernel_divergence_upper_bound(line, floor, epsilon, f, rival_bound=rival_bound)

@@ -229,7 +229,7 @@ class ClientBlock:
         self.part = np.minimum(_LARGEST_PART, 1.0 / (len(examples) * self.weight))  # of the common target of products
         floors_and_parts = (
             (support_floor, self._client_value_by_entry(self.part)),
-            (rest, self._client_value_by_partial_support(self.part)),
+            (rest, self._values_of_partial_support_clients(self.part)),
         )
         self.low, self.rest_low = (
             SlackAndMultiplier(share * m, np.zeros(m.size), part) for m, part in floors_and_parts
@@ -249,7 +249,7 @@ class ClientBlock:
         """A client's number for each of its entries; one number if all clients have equal weight."""
         return float(values[0]) if self._alike else values[self.client]
 
-    def _client_value_by_partial_support(self, values: Floats) -> Floats | float:
+    def _values_of_partial_support_clients(self, values: Floats) -> Floats | float:
         return float(values[0]) if self._alike else values[self.open]
 
     @property
@@ -263,7 +263,7 @@ class ClientBlock:
         for pair in (self.low, self.high, *self.cost.pairs):
             yield pair, self.entry_weight
         for pair in (self.rest_low, self.rest_high):
-            yield pair, self._client_value_by_partial_support(self.weight)
+            yield pair, self._values_of_partial_support_clients(self.weight)
 
     def weighted_sum_over_pairs(self, values: Callable[[SlackAndMultiplier], Floats]) -> float:
         """The weighted sum of some value of every pair."""
@@ -323,14 +323,14 @@ class MatrixShare:
         if outcome.size > _DENSE * starts.size * seen_count:
             if self.whole is None:
                 self.whole = np.zeros((seen_count + 1, seen_count + 1))
-            self._add_squares_of_dense_functionals(self.whole, starts, outcome, rest, rank, alpha, pull)
+            self._add_dense_client_outer_products(self.whole, starts, outcome, rest, rank, alpha, pull)
             return
         if self.squares is None:
             self.squares = np.zeros((seen_count, seen_count))
-        _add_squares_of_functionals(self.squares, self.cross, starts, outcome, rest, rank, alpha, pull)
+        _add_client_outer_products(self.squares, self.cross, starts, outcome, rest, rank, alpha, pull)
         self.both += float(np.sum(rest + rank * alpha**2))
 
-    def _add_squares_of_dense_functionals(
+    def _add_dense_client_outer_products(
         self, out: Floats, starts: Integers, outcome: Any, rest: Floats, rank: Floats, alpha: Floats, pull: Floats
     ) -> None:
         """Each client's two functionals as rows over all outcomes and y, without a difference of large numbers."""
@@ -409,7 +409,7 @@ class FactoredMatrix:
         return np.asarray(linalg.cho_solve(self._factor, right * self._scale, check_finite=False)) * self._scale
 
 
-def _add_squares_of_functionals(
+def _add_client_outer_products(
     out: Floats, cross: Floats, starts: Integers, outcome: Any, rest: Floats, rank: Floats, alpha: Floats, pull: Floats
 ) -> None:
     """out += sum_j rest_j 1_j 1_j' + rank_j b_j b_j' with b = alpha - pull, in the lower triangle at least.
@@ -418,11 +418,11 @@ def _add_squares_of_functionals(
     """
     counts = np.diff(np.append(starts, outcome.size))
     if should_use_compiled_code_by_work_alone(_PAIR_SECONDS * float(np.square(counts, dtype=np.float64).sum())):
-        from discreet.design._compiled import add_squares_of_functionals
+        from discreet.design._compiled import add_client_outer_products
 
         # unsigned, so that no index is tested for being negative
         ends = np.append(starts, outcome.size).astype(np.uintp)
-        add_squares_of_functionals(out, cross, ends, outcome.view(np.uint32), rest, rank, alpha, pull)
+        add_client_outer_products(out, cross, ends, outcome.view(np.uint32), rest, rank, alpha, pull)
         return
     from scipy import sparse
 

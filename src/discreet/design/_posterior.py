@@ -344,7 +344,7 @@ def _find_posterior_mode(
         fit = ResponseFit(_regress_model_responses(rounds, shape, theta, rng), counts, width)
         theta = theta + np.clip(fit.climb_to_mode(theta) - theta, -limit, limit)
     _, curvature = fit.gradient_and_curvature(theta)
-    evidence = fit.log_density(theta) - k * math.log(width) - 0.5 * float(np.linalg.slogdet(curvature)[1])
+    evidence = fit.log_posterior_density(theta) - k * math.log(width) - 0.5 * float(np.linalg.slogdet(curvature)[1])
     return Mode(shape, theta, curvature, evidence)
 
 
@@ -365,12 +365,12 @@ class ResponseFit:
     counts: Sequence[Floats]
     width: float
 
-    def released_shares(self, law: Floats) -> list[Floats]:
+    def expected_released_shares(self, law: Floats) -> list[Floats]:
         return [np.maximum(matrix @ law + offset, LEAST_SHARE) for matrix, offset in self.responses]
 
-    def log_density(self, theta: Floats) -> float:
+    def log_posterior_density(self, theta: Floats) -> float:
         """The logarithm of the posterior density at theta, up to a constant."""
-        fits = zip(self.counts, self.released_shares(softmax(theta)), strict=True)
+        fits = zip(self.counts, self.expected_released_shares(softmax(theta)), strict=True)
         return sum(float(c @ np.log(y)) for c, y in fits) - 0.5 * float(theta @ theta) / self.width**2
 
     def gradient_and_curvature(self, theta: Floats) -> tuple[Floats, Floats]:
@@ -378,7 +378,7 @@ class ResponseFit:
         law = softmax(theta)
         tangent = np.diag(law) - np.outer(law, law)
         gradient, curvature = -theta / self.width**2, np.eye(len(theta)) / self.width**2
-        for (matrix, _), c, y in zip(self.responses, self.counts, self.released_shares(law), strict=True):
+        for (matrix, _), c, y in zip(self.responses, self.counts, self.expected_released_shares(law), strict=True):
             share_slopes = matrix @ tangent
             gradient = gradient + share_slopes.T @ (c / y)
             curvature += share_slopes.T @ ((c.sum() / y)[:, None] * share_slopes)
@@ -387,23 +387,23 @@ class ResponseFit:
     def log_likelihood_upper_bound(self, theta: Floats) -> float:
         """An upper bound on the log-likelihood under every mean distribution: it is concave, so it stays below its tangent at theta."""
         law = softmax(theta)
-        shares = self.released_shares(law)
+        shares = self.expected_released_shares(law)
         value = sum(float(c @ np.log(y)) for c, y in zip(self.counts, shares, strict=True))
         slope = sum(m.T @ (c / y) for (m, _), c, y in zip(self.responses, self.counts, shares, strict=True))
         return value + float(np.max(slope - slope @ law))
 
     def climb_to_mode(self, theta: Floats) -> Floats:
         """The end of scoring steps from theta."""
-        value = self.log_density(theta)
+        value = self.log_posterior_density(theta)
         for _ in range(_STEPS):
             gradient, curvature = self.gradient_and_curvature(theta)
             step, length = np.linalg.solve(curvature, gradient), 1.0
-            while length > 1e-4 and not self.log_density(theta + length * step) >= value:
+            while length > 1e-4 and not self.log_posterior_density(theta + length * step) >= value:
                 length *= 0.5
             if length <= 1e-4:
                 break
             theta = theta + length * step
-            gain, value = self.log_density(theta) - value, self.log_density(theta)
+            gain, value = self.log_posterior_density(theta) - value, self.log_posterior_density(theta)
             if gain < 1e-6:
                 break
         return theta

@@ -326,7 +326,7 @@ def _find_near_saddle_point(laws: Floats, f: FDivergence, epsilon: float) -> tup
     """A floor (k,) and weights of the clients (n,), nearly a saddle point; None where none is found."""
     if hockey_stick_gamma_or_none(f) is None:
         with np.errstate(all="ignore"):  # overflow ends the iteration
-            floor, weights = SmoothMinimax(laws, f, curve_of_divergence(f), epsilon).solve()
+            floor, weights = SmoothMinimax(laws, f, curve_of_divergence(f), epsilon).solve_for_floor_and_weights()
         return (floor, weights) if np.isfinite(floor).all() and np.isfinite(weights).all() else None
     try:
         return minimax_tv_floor_and_weights(laws, epsilon)

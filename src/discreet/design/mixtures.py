@@ -127,14 +127,14 @@ def minimax_bounds_and_floor(
     shares, _ = minimax_tv_floor_and_weights(clients, epsilon, basis)
     floor = line.mix_kernels(shares, grid)
     upper = (
-        line.worst_floor_cost(floor, ratio, WIDTH / 5.0) + _ROUNDING
+        line.worst_kernel_cost_upper_bound(floor, ratio, WIDTH / 5.0) + _ROUNDING
         if 1.0 / ratio <= floor.total_mass <= 1.0
         else math.inf
     )
     return max(0.0, mean.bound - _ROUNDING), upper, floor
 
 
-def worst_kernel_divergence(
+def worst_kernel_divergence_upper_bound(
     line: "KernelsOnCells", floor: Floats, epsilon: float, f: FDivergence, *, rival_bound: float = math.inf
 ) -> float:
     """An upper bound on D_f over all kernels, of a sampler whose floor has these masses on the cells of the line.
@@ -361,7 +361,7 @@ class KernelsOnCells:
             slope = np.clip(slope, -_STEEPEST / self.scale, _STEEPEST / self.scale)
         return LogLinearDensity(nodes, logarithm[:-1], slope)
 
-    def floor_costs(self, floor: "LogLinearDensity", centres: Floats, ratio: float) -> Floats:
+    def kernel_costs_under_floor(self, floor: "LogLinearDensity", centres: Floats, ratio: float) -> Floats:
         """F(P_c; m) of each centre."""
         mass = self.kernel_mass_inside_interval(centres)
         inside = self.kernel_mass_between(self.edges[0], self.edges[-1], centres) / mass
@@ -385,7 +385,7 @@ class KernelsOnCells:
         kernel_masses = self.kernel_mass_between(low, high, centre) / mass[:, None]
         return np.asarray((kernel_masses - factor * floor.masses_between(low, high)).sum(axis=1))
 
-    def worst_floor_cost(self, floor: "LogLinearDensity", ratio: float, tolerance: float) -> float:
+    def worst_kernel_cost_upper_bound(self, floor: "LogLinearDensity", ratio: float, tolerance: float) -> float:
         """An upper bound on F(P_c; m) over all centres, at most 1 + tolerance times too large, unless too many centres are alike."""
         radius = self.family.radius
         slope_bound = self.largest_density * (
@@ -395,9 +395,9 @@ class KernelsOnCells:
         )
         half = radius / 64.0
         centres = np.linspace(-radius + half, radius - half, 64)
-        best = float(self.floor_costs(floor, np.array([-radius, 0.0, radius]), ratio).max())
+        best = float(self.kernel_costs_under_floor(floor, np.array([-radius, 0.0, radius]), ratio).max())
         while True:
-            costs = self.floor_costs(floor, centres, ratio)
+            costs = self.kernel_costs_under_floor(floor, centres, ratio)
             best = max(best, float(costs.max()))
             enough = best + max(best * tolerance, 0.1 * _NOTHING)
             is_near = costs + slope_bound * half > enough

@@ -34,9 +34,9 @@ with imports_on_first_use(globals()):
         column_expression as column_expression,
         fit_coding_to_column as fit_coding_to_column,
         is_whole_number_text as is_whole_number_text,
-        mark_widened_to_record_dtype as mark_widened_to_record_dtype,
         outcome_codes_expression as outcome_codes_expression,
         resolve_and_count_misfit_marks as resolve_and_count_misfit_marks,
+        widened_mark_for_records as widened_mark_for_records,
     )
     from discreet.domain._domain import (
         LARGEST_VALUE as LARGEST_VALUE,

@@ -37,7 +37,7 @@ FIRST_MARK = MARK_ABOVE
 WIDE_MARKS = np.uint64(0xFFFFFFFF00000000)  # what is added to a mark among records of 64 bits, the rows of a survey
 
 
-def mark_widened_to_record_dtype(mark: np.uint32, records: NDArray[Any]) -> Any:
+def widened_mark_for_records(mark: np.uint32, records: NDArray[Any]) -> Any:
     """A mark as it stands among records of 32 or 64 bits."""
     return mark if records.itemsize == 4 else WIDE_MARKS | np.uint64(mark)
 

@@ -307,14 +307,14 @@ def read_json_number(digits: str) -> float:
 def json_hook_refusing_repeated_fields(what: str) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
     """A hook for readers of JSON: objects, and an error for a repeated field, since readers would differ on which one counts."""
 
-    def fields_without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def dict_refusing_repeated_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         fields = dict(pairs)
         if len(fields) != len(pairs):
             (repeated_name, _), *_ = Counter(name for name, _ in pairs).most_common(1)
             raise DiscreetError(f"{what} gives {repeated_name!r} twice")
         return fields
 
-    return fields_without_repetition
+    return dict_refusing_repeated_fields
 
 
 def sha256_digest(content: bytes) -> str:

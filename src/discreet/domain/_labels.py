@@ -203,7 +203,7 @@ class Labels(Domain[Outcome]):
     @property
     def full_terms(self) -> dict[str, Any]:
         """The number of labels, and the labels."""
-        return {"size": self.size, "labels": list(_labels_as_json_values(self.labels))}
+        return {"size": self.size, "labels": list(_check_labels_for_json(self.labels))}
 
     @cached_property
     def _labels_digest(self) -> str:
@@ -211,7 +211,7 @@ class Labels(Domain[Outcome]):
         return self._labels_digest_in_version(VERSION)
 
     def _labels_digest_in_version(self, version: int) -> str:
-        return sha256_digest(canonical_json(list(_labels_as_json_values(self.labels)), version).encode())
+        return sha256_digest(canonical_json(list(_check_labels_for_json(self.labels)), version).encode())
 
     @cached_property
     def _labels_array(self) -> NDArray[Any]:
@@ -252,7 +252,7 @@ def _as_python_value(label: Any) -> Any:
     return label.item() if isinstance(label, (np.str_, np.bool_, np.integer, np.floating)) else label
 
 
-def _labels_as_json_values(labels: tuple[Any, ...]) -> tuple[Any, ...]:
+def _check_labels_for_json(labels: tuple[Any, ...]) -> tuple[Any, ...]:
     """Labels as JSON values."""
     for label in labels:
         if not isinstance(label, (str, int, float)):

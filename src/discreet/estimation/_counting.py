@@ -95,10 +95,10 @@ def refuse_repeated_clients(clients: Any, samples: Any) -> None:
 def count_samples_by_outcome(samples: Any, domain: Domain) -> NDArray[np.int64]:
     """The count of each outcome among the samples."""
     numbers = domain.numbers(column_as_list(samples))
-    return counts_in_outcome_order(np.bincount(numbers, minlength=domain.size), domain)
+    return check_outcome_counts(np.bincount(numbers, minlength=domain.size), domain)
 
 
-def counts_in_outcome_order(counts: Any, domain: Domain) -> NDArray[np.int64]:
+def check_outcome_counts(counts: Any, domain: Domain) -> NDArray[np.int64]:
     """Counts in the order of the outcomes; a dict or a Series is read by its labels."""
     size, counts = domain.size, domain.values_in_outcome_order(counts, "counts")
     message = f"counts is not a list of {size} whole numbers of at least 0, one for each outcome"
@@ -134,7 +134,7 @@ class CellBins:
     cells: int
 
     @property
-    def bin_of_cell(self) -> Integers:
+    def bin_of_each_cell(self) -> Integers:
         """The bin of each cell along the line."""
         return np.repeat(np.arange(self.starts.size), np.diff(np.append(self.starts, self.cells)))
 
@@ -173,7 +173,7 @@ def default_bin_count(sampler: Sampler[AnyFamily], clients: int) -> int:
     return int(min(max(sampler.constants.gamma**2 * clients / 16.0, FEWEST), MOST))
 
 
-def bin_cells(sampler: Sampler[AnyFamily], *, clients: int, count: int | None = None) -> CellBins:
+def group_cells_into_bins(sampler: Sampler[AnyFamily], *, clients: int, count: int | None = None) -> CellBins:
     """Whole cells in `count` bins of about equal reference mass, or in the usual number for that many clients."""
     cells = one_bin_per_cell(sampler)
     if count is None:
@@ -298,21 +298,21 @@ def rows_of_several_samples_or_none(samples: Any, domain: Domain) -> SampleRows 
             f"samples has rows of {min(lengths)} to {max(lengths)}; give as many samples of each client, and leave out who has fewer"
         )
     numbers = domain.numbers([sample for row in rows for sample in row])
-    counts_in_outcome_order(np.bincount(numbers, minlength=domain.size), domain)
+    check_outcome_counts(np.bincount(numbers, minlength=domain.size), domain)
     return SampleRows(numbers.reshape(len(rows), lengths.pop()), domain.size)
 
 
 def share_interval_ends_from_repeats(repeats: Integers, confidence: float, *, among: int = 1, liars: int = 0) -> Ends:
     """The ends of intervals of means, from (outcomes, J + 1) numbers of clients with 0 to J of J; `liars` as in `SampleRows`."""
     counts = (
-        _move_lowest_clients_to_last_column(repeats, liars)
+        _move_clients_to_last_column(repeats, liars)
         if liars >= 0
-        else _move_lowest_clients_to_last_column(repeats[:, ::-1], -liars)[:, ::-1]
+        else _move_clients_to_last_column(repeats[:, ::-1], -liars)[:, ::-1]
     )
     return _mean_interval_ends(counts, confidence, among)
 
 
-def _move_lowest_clients_to_last_column(counts: Integers, number: int) -> Integers:
+def _move_clients_to_last_column(counts: Integers, number: int) -> Integers:
     """`number` clients of each row moved from the first columns to the last."""
     cumulative = np.cumsum(counts, axis=1)
     remaining = np.diff(np.maximum(cumulative - number, 0), axis=1, prepend=0)

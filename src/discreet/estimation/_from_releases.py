@@ -22,10 +22,10 @@ from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind
 from discreet.estimation._counting import (
     ReportRows,
     SampleRows,
-    bin_cells,
     bin_reference_masses,
+    check_outcome_counts,
     count_samples_by_outcome,
-    counts_in_outcome_order,
+    group_cells_into_bins,
     line_cells_of_sampler,
     one_bin_per_cell,
     outcome_reference_masses,
@@ -167,7 +167,7 @@ class _GivenSamples:
         rows = None if self.samples is None else rows_of_several_samples_or_none(self.samples, domain)
         _refuse_wrong_samples_per_client(self.released_by, rows, self.rounds)
         if rows is None:
-            return _count_samples_or_order_counts(self.samples, self.counts, domain), None
+            return _count_samples_or_check_counts(self.samples, self.counts, domain), None
         if self.has_examples:
             raise DiscreetError(_ONE_SAMPLE)
         return rows.outcome_counts, rows
@@ -228,8 +228,8 @@ def _population_of_joint_draws(joint: JointSampler, releases: _GivenSamples, con
     )
 
 
-def _count_samples_or_order_counts(samples: Any, counts: Any, domain: Domain) -> NDArray[np.int64]:
-    return counts_in_outcome_order(counts, domain) if samples is None else count_samples_by_outcome(samples, domain)
+def _count_samples_or_check_counts(samples: Any, counts: Any, domain: Domain) -> NDArray[np.int64]:
+    return check_outcome_counts(counts, domain) if samples is None else count_samples_by_outcome(samples, domain)
 
 
 def _population_on_line(
@@ -261,9 +261,13 @@ def _population_on_line(
     cells, line = one_bin_per_cell(sampler), line_cells_of_sampler(sampler)
     cell_counts, rows = releases.outcome_counts_and_rows(line)
     counts = cell_counts[line.order]
-    cell_bins = bin_cells(sampler, clients=int(counts.sum()) if rows is None else rows.client_count, count=bins)
+    cell_bins = group_cells_into_bins(
+        sampler, clients=int(counts.sum()) if rows is None else rows.client_count, count=bins
+    )
     line_rows = None if rows is None else rows.renumber_outcomes(np.argsort(line.order), line.size)
-    bin_rows = None if line_rows is None else line_rows.renumber_outcomes(cell_bins.bin_of_cell, cell_bins.bins.size)
+    bin_rows = (
+        None if line_rows is None else line_rows.renumber_outcomes(cell_bins.bin_of_each_cell, cell_bins.bins.size)
+    )
     finest = population_from_counts(cells.bins, counts, cells.reference, line_rows)
     estimate = replace(
         population_from_counts(cell_bins.bins, cell_bins.sum_by_bin(counts), cell_bins.reference, bin_rows),
@@ -385,7 +389,7 @@ def inverted_population(
             f"the matrix of {sampler.name!r} cannot be inverted: different populations give the same samples; take a mechanism that keeps "
             "them apart, or a larger epsilon"
         )
-    outcome_counts = _count_samples_or_order_counts(samples, counts, sampler.family.domain)
+    outcome_counts = _count_samples_or_check_counts(samples, counts, sampler.family.domain)
     if not outcome_counts.sum():
         raise DiscreetError("there are no samples; nothing can be estimated")
     return InvertedPopulation(sampler.family.domain, outcome_counts, matrix, sampler, float(confidence))
@@ -414,7 +418,7 @@ def _matrix_of_linear_mechanism(mechanism: Any) -> Floats:
     return matrix
 
 
-def _reports_by_client(sampler: ReportSampler, reports: ArrayLike) -> NDArray[np.uint64]:
+def _check_reports_and_shape(sampler: ReportSampler, reports: ArrayLike) -> NDArray[np.uint64]:
     """Checked reports (n,), or (n, J) for J of each client; a single number is one report."""
     numbers = np.atleast_1d(sampler.check_reports(reports))
     if numbers.ndim > 2:
@@ -452,7 +456,7 @@ def reported_population(
     check_kind("sampler", sampler, ReportSampler, "pass the one that released the reports")
     rows = None
     if counts is None and reports is not None:
-        numbers = _reports_by_client(sampler, reports)
+        numbers = _check_reports_and_shape(sampler, reports)
         counts = ReportCounts(sampler).add(numbers)
         rows = ReportRows(sampler, numbers) if numbers.ndim == 2 and numbers.shape[1] > 1 and numbers.size else None
     elif counts is None or reports is not None:
@@ -502,7 +506,7 @@ def reported_average(
     """
     OPEN_UNIT.check("confidence", confidence)
     check_kind("sampler", sampler, ReportSampler, "pass the one that released the reports")
-    report_numbers, phi = _reports_by_client(sampler, reports), as_floats(values, "values")
+    report_numbers, phi = _check_reports_and_shape(sampler, reports), as_floats(values, "values")
     if phi.shape != (sampler.family.size,) or not (np.abs(phi) <= LARGEST_VALUE).all():
         raise DiscreetError(
             f"values has shape {phi.shape}; it is one number from {-LARGEST_VALUE:g} to {LARGEST_VALUE:g} for each of "

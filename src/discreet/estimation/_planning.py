@@ -34,7 +34,7 @@ import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import OPEN_UNIT, POSITIVE, PROBABILITY, DiscreetError, ImpossibleError, check_count, check_flag
-from discreet.estimation._counting import bin_cells
+from discreet.estimation._counting import group_cells_into_bins
 from discreet.estimation._inference import (
     Ends,
     Inversion,
@@ -116,7 +116,7 @@ class SamplingNoise:
         )
         return min(lowest, least), max(highest, most)
 
-    def candidate_shares(self, least: float, most: float) -> Floats:
+    def shares_to_evaluate(self, least: float, most: float) -> Floats:
         """Shares in [least, most], in order, at which intervals are evaluated: a grid, 1/2, and for few clients all possible shares."""
         grids = [np.linspace(least, most, _PLACES), np.array([min(max(least, 0.5), most)])]  # noise is largest at 1/2
         if (most - least) * self.clients <= _MOST_COUNTS:
@@ -183,7 +183,7 @@ def outlook(
     OPEN_UNIT.check("confidence", confidence)
     inversion = _sampler_inversion(sampler)
     if isinstance(sampler, Sampler) and isinstance(sampler.family, ContinuousFamily):
-        masses = bin_cells(sampler, clients=clients, count=bins).reference
+        masses = group_cells_into_bins(sampler, clients=clients, count=bins).reference
         size = len(masses)
     else:
         # one number may stand for 2^40 outcomes
@@ -217,7 +217,7 @@ def longest_interval_half_width(
     """The longest reach of a share's interval, over outcomes with these reference masses and every population."""
     longest = 0.0
     for mass in _masses_whose_released_share_nears_half(np.asarray(masses, dtype=np.float64)):
-        shares = noise.candidate_shares(*noise.compatible_frequency_range(*_released_share_range(sampler, mass)))
+        shares = noise.shares_to_evaluate(*noise.compatible_frequency_range(*_released_share_range(sampler, mass)))
         reach = _share_half_widths(inversion, sampler, mass, shares, noise)
         longest = max(longest, float(reach.max()))
         peaks = np.argsort(-reach, kind="stable")[:_PEAKS]  # it may be a little longer between the places

@@ -201,7 +201,7 @@ def critical_score_of_weighted_sum(error: float, weights: tuple[float, float], c
     u, w = weights
     nodes, masses = gauss_rule(_NODES)
 
-    def exceeding_density(z: Floats, c: float) -> Floats:
+    def density_times_exceedance_probability(z: Floats, c: float) -> Floats:
         """The density of Z = z >= 0, times the probability that Z' then exceeds."""
         density = np.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
         return np.asarray(density * scipy.special.ndtr(-np.minimum(cap, (c - u * z) / w)))
@@ -209,8 +209,10 @@ def critical_score_of_weighted_sum(error: float, weights: tuple[float, float], c
     def relative_excess_probability(c: float) -> float:
         first, second = min(cap, c / u), min(cap, c / w)
         kink = min(max((c - w * cap) / u, 0.0), first)  # up to there the cap comes first
-        inside = kink * float(masses @ exceeding_density(kink * nodes, c))
-        inside += (first - kink) * float(masses @ exceeding_density(kink + (first - kink) * nodes, c))
+        inside = kink * float(masses @ density_times_exceedance_probability(kink * nodes, c))
+        inside += (first - kink) * float(
+            masses @ density_times_exceedance_probability(kink + (first - kink) * nodes, c)
+        )
         alone = float(scipy.special.ndtr(-first) + 0.5 * scipy.special.ndtr(-second))
         return (alone + inside) / error - 1.0
 
@@ -399,7 +401,7 @@ class ReportLiars:
 
     @property
     def band_shift(self) -> float:
-        """By how much they can have moved what would be left of a share without noise: the same."""
+        """By how much they can have moved each end of the range that would be left without any noise: as much as the estimate."""
         return self.shift
 
     def shift_of(self, outcomes: Iterable[Any]) -> float:

@@ -267,7 +267,7 @@ class _QuestionReports:
 
     def _answer_without_reports(self) -> SurveyAnswer:
         """The answer where nobody was asked: everything is possible."""
-        names, least, most = self._answer_labels(), 0.0, 1.0
+        names, least, most = self._labels_of_answer(), 0.0, 1.0
         domain = self.sampler.survey.columns[self.question.columns[0]]
         if isinstance(self.question, (MeanQuestion, QuantileQuestion)) and isinstance(domain, Interval):
             least, most = domain.low, domain.high
@@ -284,7 +284,7 @@ class _QuestionReports:
             self._unit_of_first_column(),
         )
 
-    def _answer_labels(self) -> tuple[str, ...]:
+    def _labels_of_answer(self) -> tuple[str, ...]:
         """What each number of the answer is about."""
         columns, (column, *_) = self.sampler.survey.columns, self.question.columns
         match self.question:
@@ -311,7 +311,7 @@ class _QuestionReports:
             unbiased_shares_from_reports(sampler, self.reports[0]), *share_interval_ends(1), *share_interval_ends(among)
         )
         consistent_shares = law.estimate - (law.estimate.sum() - 1.0) / len(supports)  # the total is known
-        return SurveyAnswer(self.question, self.clients, self._answer_labels(), law, consistent_shares)
+        return SurveyAnswer(self.question, self.clients, self._labels_of_answer(), law, consistent_shares)
 
     def _answer_mean(self, confidence: float, among: int) -> SurveyAnswer:
         column = self.question.columns[0]
@@ -335,7 +335,7 @@ class _QuestionReports:
         estimate = np.array([low + width * float(report_values @ report_counts) / self.clients])
         law = Shares(estimate, *mean_interval_ends(1), *mean_interval_ends(among))
         return SurveyAnswer(
-            self.question, self.clients, self._answer_labels(), law, estimate, self._unit_of_first_column()
+            self.question, self.clients, self._labels_of_answer(), law, estimate, self._unit_of_first_column()
         )
 
     def _unit_of_first_column(self) -> str:
@@ -354,7 +354,7 @@ class _QuestionReports:
             return (np.clip(offset + np.array(side), least, most) for side in sides)
 
         law = Shares(estimates, *sum_interval_ends(1), *sum_interval_ends(among))
-        return SurveyAnswer(self.question, self.clients, self._answer_labels(), law, estimates)
+        return SurveyAnswer(self.question, self.clients, self._labels_of_answer(), law, estimates)
 
     def _report_contributions_to_sums(self, matrix: Floats) -> ReportSums:
         """What each report adds to the sums in the rows of a matrix, less the means of rows."""
@@ -364,7 +364,7 @@ class _QuestionReports:
             gain = float(
                 Fraction(TOTAL - weight, weight) * Fraction(part.blocks.block_count, part.blocks.blocks_per_point)
             )
-            values = part.blocks.unbiased_values(matrix, gain)
+            values = part.blocks.unbiased_sum_values_of_reports(matrix, gain)
             return ReportSums([values[distinct.astype(np.int64)]], [counts], values.min(axis=0), values.max(axis=0))
         centred_rows = matrix - matrix.mean(axis=1, keepdims=True)
         return coefficient_sums_of_reports(
@@ -381,7 +381,7 @@ class _QuestionReports:
 
         law = Shares(estimates, *quantile_interval_ends(1), *quantile_interval_ends(among))
         return SurveyAnswer(
-            self.question, self.clients, self._answer_labels(), law, estimates, self._unit_of_first_column()
+            self.question, self.clients, self._labels_of_answer(), law, estimates, self._unit_of_first_column()
         )
 
 

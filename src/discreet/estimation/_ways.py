@@ -34,7 +34,7 @@ from discreet.agreement import Agreement, FamilyTerms
 from discreet.design import Design, design
 from discreet.divergences import FDivergence, divergence
 from discreet.errors import DiscreetError, check_count, check_kind
-from discreet.estimation._counting import bin_cells, line_cells_of_sampler
+from discreet.estimation._counting import group_cells_into_bins, line_cells_of_sampler
 from discreet.estimation._from_releases import population, reported_population
 from discreet.estimation._inference import reweight_examples
 from discreet.estimation._planning import MOST_CLIENTS, outlook
@@ -164,9 +164,9 @@ def rehearse_collections(
     released.
     """
     client_tv, simulate_one_collection, truth = (
-        _prepare_report_collection(sampler, laws, clients, confidence)
+        _prepare_simulated_report_collection(sampler, laws, clients, confidence)
         if isinstance(sampler, ReportSampler)
-        else _prepare_sample_collection(sampler, laws, clients, confidence, bins)
+        else _prepare_simulated_sample_collection(sampler, laws, clients, confidence, bins)
     )
     check_count("repetitions", repetitions)
     rng = np.random.default_rng(check_count("seed", seed, least=0))
@@ -182,7 +182,7 @@ def rehearse_collections(
 _Collection = tuple[float | None, Callable[[np.random.Generator], AnyPopulation], Floats]
 
 
-def _prepare_sample_collection(
+def _prepare_simulated_sample_collection(
     sampler: Sampler[AnyFamily], laws: ArrayLike, clients: int, confidence: float, bins: int | None
 ) -> _Collection:
     """The mean distance of a client from its sample's distribution, a function that collects samples once, and the true shares."""
@@ -215,11 +215,13 @@ def _client_laws_outputs_and_true_shares(
     return (
         client_laws,
         sampler.weights_on_atoms(client_laws) / TOTAL,
-        bin_cells(sampler, clients=clients, count=bins).sum_by_bin(shares),
+        group_cells_into_bins(sampler, clients=clients, count=bins).sum_by_bin(shares),
     )
 
 
-def _prepare_report_collection(sampler: ReportSampler, laws: ArrayLike, clients: int, confidence: float) -> _Collection:
+def _prepare_simulated_report_collection(
+    sampler: ReportSampler, laws: ArrayLike, clients: int, confidence: float
+) -> _Collection:
     """The same for reports, which have no distribution to compare with the client's."""
     check_count("clients", clients, most=MOST_REHEARSED, fix="reports are drawn one by one; rehearse with fewer")
     client_laws = _normalise_rows(np.atleast_2d(sampler.family.as_rows(laws, "laws")))

@@ -258,12 +258,12 @@ class ContinuousFamily(BandFamily, abc.ABC):
         `refinement`: as in `Cells`.
         """
         key = check_count("cells", count, most=MOST_CELLS), refinement
-        if key not in self._partitions:
-            self._partitions[key] = CellPartition.of_family(self, *key)
-        return self._partitions[key]
+        if key not in self._partition_cache:
+            self._partition_cache[key] = CellPartition.of_family(self, *key)
+        return self._partition_cache[key]
 
     @cached_property
-    def _partitions(self) -> dict[tuple[int, str | None], CellPartition]:
+    def _partition_cache(self) -> dict[tuple[int, str | None], CellPartition]:
         return {}
 
     given = OldName("given_densities")

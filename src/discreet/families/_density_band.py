@@ -174,14 +174,14 @@ class DensityBand(ContinuousFamily):
         """The map of one axis and the range of its coordinate."""
         if math.isfinite(low) and math.isfinite(high):
             return Identity(), low, high
-        centre, scale = self._bulk_of_axis(axis)
+        centre, scale = self._centre_and_scale_of_axis(axis)
         if math.isfinite(low):
             return HalfLine(low, max(scale, abs(centre - low))), 0.0, 1.0
         if math.isfinite(high):
             return HalfLine(high, -max(scale, abs(high - centre))), 0.0, 1.0
         return WholeLine(centre, scale), 0.0, 1.0
 
-    def _bulk_of_axis(self, axis: int) -> tuple[float, float]:
+    def _centre_and_scale_of_axis(self, axis: int) -> tuple[float, float]:
         """The bulk of an infinite axis: the quartiles of draws if the density can draw, else the unit interval."""
         if not isinstance(self.density, Drawable):
             return 0.0, 1.0

@@ -196,7 +196,7 @@ class GaussianMixtures(_Mixtures):
             )
         if normaliser is not None:
             check_choice("normaliser", normaliser, (PROVED, SEARCHED))
-        self.normaliser, self._log_least_mass_in_box = self._choose_normaliser(normaliser)
+        self.normaliser, self._log_least_mass_in_box = self._choose_normaliser_and_least_mass(normaliser)
         self._log_upper = self._log_mass_of_envelope()
         if self._log_upper > 700.0:
             raise ImpossibleError(
@@ -233,7 +233,7 @@ class GaussianMixtures(_Mixtures):
         """log of the largest value of h~, its value within the radius."""
         return GAUSSIAN.log_kernel_at_centre(self.dim) - self.dim * math.log(self.scale) - self._log_least_mass_in_box
 
-    def _choose_normaliser(self, normaliser: str | None) -> tuple[str | None, float]:
+    def _choose_normaliser_and_least_mass(self, normaliser: str | None) -> tuple[str | None, float]:
         """The normaliser, None where there is but one; and log of the smallest mass that an admissible centre leaves in the box."""
         if self.box is None:
             return None, 0.0
@@ -250,7 +250,7 @@ class GaussianMixtures(_Mixtures):
 
     def _log_mass_of_envelope(self) -> float:
         if self.box is None:
-            return self._log_envelope_height + float(scipy.special.logsumexp(self._log_shares_of_radial_integral))
+            return self._log_envelope_height + float(scipy.special.logsumexp(self._log_terms_of_radial_integral))
         if self.dim == 1:
             return self._log_envelope_height + math.log(self._envelope_integrals_of_pieces.sum())
         start = Panels.from_edges(self.chart.first_panel_edges)
@@ -262,8 +262,8 @@ class GaussianMixtures(_Mixtures):
         return self._log_envelope_height + math.log(total)
 
     @cached_property
-    def _log_shares_of_radial_integral(self) -> Floats:
-        """Logarithms of the ball's and the terms' shares of the integral of exp(-max(0, |x| - rho)^2 / (2 s^2)) over R^n."""
+    def _log_terms_of_radial_integral(self) -> Floats:
+        """Logarithms of the terms that add up to the integral of exp(-max(0, |x| - rho)^2 / (2 s^2)) over R^n; the ball's is first."""
         n, j = self.dim, np.arange(self.dim)
         sphere = math.log(2.0) + 0.5 * n * math.log(math.pi) - float(scipy.special.gammaln(n / 2))
         log_rho, log_scale = math.log(self.radius), math.log(self.scale)
@@ -307,7 +307,7 @@ class GaussianMixtures(_Mixtures):
         """The accepted points of that many tries: drawn on R^dim, or on the box if that is smaller."""
         assert self.box is not None
         low, high = np.array(self.box).T
-        if np.log(high - low).sum() >= scipy.special.logsumexp(self._log_shares_of_radial_integral):
+        if np.log(high - low).sum() >= scipy.special.logsumexp(self._log_terms_of_radial_integral):
             x = self._draw_on_whole_space(tries, rng)
             return x[self._points_are_inside_box(x)]
         x = low + (high - low) * rng.random((tries, self.dim))
@@ -316,7 +316,7 @@ class GaussianMixtures(_Mixtures):
     def _draw_on_whole_space(self, count: int, rng: np.random.Generator) -> Floats:
         """The radius by its terms, the direction uniform."""
         shares = np.exp(
-            self._log_shares_of_radial_integral - scipy.special.logsumexp(self._log_shares_of_radial_integral)
+            self._log_terms_of_radial_integral - scipy.special.logsumexp(self._log_terms_of_radial_integral)
         )
         term = rng.choice(self.dim + 1, size=count, p=shares / shares.sum())
         inside = self.radius * rng.random(count) ** (1.0 / self.dim)

@@ -234,9 +234,9 @@ class Book:
             error=LedgerError,
         )
         if status.st_nlink > 1:
-            self._refuse_second_name()
+            self._refuse_hard_linked_file()
 
-    def _refuse_second_name(self) -> None:
+    def _refuse_hard_linked_file(self) -> None:
         """Raise an error for a file with a second name, unless that is what a creation left that was cut short; then remove it."""
         path = Path(os.path.realpath(self.path))
         with suppress(OSError):  # a folder that cannot be listed or written
@@ -313,15 +313,15 @@ class Book:
             yield BookWriter(database, lines)
 
     @property
-    def _place(self) -> bytes:
+    def _real_path_bytes(self) -> bytes:
         return os.fsencode(os.path.realpath(self.path))
 
     def _note_file_path(self, database: sqlite3.Connection) -> None:
         """Note the file's name with what is written under it."""
         database.execute(_PLACE)
-        if database.execute("SELECT path FROM place").fetchall() != [(self._place,)]:
+        if database.execute("SELECT path FROM place").fetchall() != [(self._real_path_bytes,)]:
             database.execute("DELETE FROM place")
-            database.execute("INSERT INTO place VALUES (?)", (self._place,))
+            database.execute("INSERT INTO place VALUES (?)", (self._real_path_bytes,))
 
     def _refuse_journal_left_behind(self, database: sqlite3.Connection) -> None:
         """Raise an error if a crash left a journal under the earlier name: it may undo the last line, if this file was renamed.
@@ -336,12 +336,13 @@ class Book:
             journal = noted_path + _JOURNAL
             if (
                 b"\0" not in noted_path
-                and noted_path != self._place
+                and noted_path != self._real_path_bytes
                 and not os.path.lexists(noted_path)
                 and os.path.lexists(journal)
             ):
                 journal_text, target_text, aside_text = (
-                    shlex.quote(os.fsdecode(path)) for path in (journal, self._place + _JOURNAL, journal + b".lost")
+                    shlex.quote(os.fsdecode(path))
+                    for path in (journal, self._real_path_bytes + _JOURNAL, journal + b".lost")
                 )
                 raise LedgerError(
                     f"{self.what} {self.path} was renamed or restored after a crash, which left {journal_text} beside its earlier name. "

@@ -155,7 +155,7 @@ class Round:
     epsilon: float
 
     @property
-    def question_identity(self) -> tuple[Any, ...]:
+    def round_identity(self) -> tuple[Any, ...]:
         """What tells its question from others: the agreement, the columns and the number of the round."""
         return self.agreement, self.question.value, self.question.count, self.question.weight, self.number
 
@@ -277,7 +277,7 @@ class PopulationLedger:
 
     def client_order_key(self, asked: Round) -> RunKey:
         """The key of an order of clients that depends on the round and not on their data."""
-        columns = "\0".join(repr(part) for part in asked.question_identity)
+        columns = "\0".join(repr(part) for part in asked.round_identity)
         return self._derive_key_from_secret(b"order" + columns.encode("utf-8", "surrogatepass"))
 
     def charge_clients_once(
@@ -304,13 +304,13 @@ class PopulationLedger:
             if note is not None:
                 writer.add_line(note)
             has_sample = self._replace_draws_by_stored_samples(
-                draws, [run for run in runs if run.round.question_identity == asked.question_identity]
+                draws, [run for run in runs if run.round.round_identity == asked.round_identity]
             )
             cannot_pay = self._clients_over_budget(
                 names,
                 ~has_sample,
                 asked,
-                [run for run in runs if run.round.question_identity != asked.question_identity],
+                [run for run in runs if run.round.round_identity != asked.round_identity],
             )
             if cannot_pay.any() and over_budget == "refuse":
                 if self.budget.epsilon < asked.epsilon:
@@ -354,7 +354,7 @@ class PopulationLedger:
             (
                 run.to
                 for run in read_budget_and_runs(self.folder)[1]
-                if run.round.question_identity == asked.question_identity
+                if run.round.round_identity == asked.round_identity
             ),
             self._to,
         )
@@ -364,7 +364,7 @@ class PopulationLedger:
             return
         for run in runs:
             run_round = run.round
-            if run_round.question_identity == question_round.question_identity:
+            if run_round.round_identity == question_round.round_identity:
                 if not self._to.is_same_collector_as(run.to):
                     recipient = "for nobody in particular" if run.to is None else f"for {run.to.address}"
                     raise LedgerError(
@@ -402,7 +402,7 @@ class PopulationLedger:
         """Which of the clients that are new to this round cannot pay."""
         cannot_pay = np.zeros(len(names), dtype=np.bool_)
         price, budget = Fraction(stated_decimal(question_round.epsilon)), Fraction(stated_decimal(self.budget.epsilon))
-        round_costs = {run.round.question_identity: Fraction(stated_decimal(run.round.epsilon)) for run in runs}
+        round_costs = {run.round.round_identity: Fraction(stated_decimal(run.round.epsilon)) for run in runs}
         if price + sum(round_costs.values()) <= budget or not is_new.any():
             return cannot_pay
         scale = math.lcm(price.denominator, *(cost.denominator for cost in round_costs.values()))
@@ -411,7 +411,7 @@ class PopulationLedger:
         totals: NDArray[Any] = np.full(len(payers), int(price * scale), dtype=np.int64 if fits_int64 else object)
         for run in runs:
             took_part = read_segment(self.folder, run).find_client_rows(payers) >= 0
-            totals[took_part] += int(round_costs[run.round.question_identity] * scale)
+            totals[took_part] += int(round_costs[run.round.round_identity] * scale)
         cannot_pay[is_new] = totals > math.floor(budget * scale)
         return cannot_pay
 

@@ -186,7 +186,7 @@ class Atoms(abc.ABC, Generic[Clients]):
         """The part of epsilon that is left for the box."""
         return epsilon
 
-    def has_masses_of(self, other: Atoms[Clients]) -> bool:
+    def has_same_masses_as(self, other: Atoms[Clients]) -> bool:
         """Whether other atoms, of an equal family and an equal discretisation, have the same masses."""
         return True
 
@@ -375,7 +375,7 @@ class CellAtoms(DensityAtoms):
         panels = self.partition.panels
         return sha256_digest(np.stack([panels.lower, panels.upper]).astype("<f4").tobytes())
 
-    def has_masses_of(self, other: Atoms[Densities]) -> bool:
+    def has_same_masses_as(self, other: Atoms[Densities]) -> bool:
         assert isinstance(other, CellAtoms)
         is_agreed_alike = self.discretisation.masses == other.discretisation.masses
         return is_agreed_alike or self.partition.is_refined == other.partition.is_refined

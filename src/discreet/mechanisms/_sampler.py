@@ -532,7 +532,7 @@ class Sampler(abc.ABC, Generic[F]):
             isinstance(other, Sampler)
             and type(self) is type(other)
             and self._comparison_key() == other._comparison_key()
-            and self.carrier.has_masses_of(other.carrier)
+            and self.carrier.has_same_masses_as(other.carrier)
         )
 
     def __hash__(self) -> int:

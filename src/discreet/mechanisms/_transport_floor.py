@@ -371,7 +371,7 @@ def uniform_transport_floor(space: MetricSpace, ratio: float, least: float) -> F
     )
 
 
-def floor_with_worst_case(masses: Floats, space: MetricSpace, ratio: float) -> Floor:
+def floor_of_given_masses(masses: Floats, space: MetricSpace, ratio: float) -> Floor:
     """A given floor, in the order of the space, with the worst distance of its box; nothing is said about other floors."""
     scale = float(space.distances.max())
     return Floor(masses, _worst_transport_cost(masses, space.distances / scale, ratio) * scale, 0.0)

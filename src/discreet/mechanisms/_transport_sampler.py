@@ -52,7 +52,7 @@ from discreet.mechanisms._several_samples import ComposedSampler
 from discreet.mechanisms._transport_floor import (
     Floor,
     best_transport_floor,
-    floor_with_worst_case,
+    floor_of_given_masses,
     make_metric_space,
     uniform_transport_floor,
 )
@@ -394,10 +394,10 @@ class TransportSampler(OwnSampler):
         return best_transport_floor(self._space, self._capped_exp_of_epsilon)
 
     @cached_property
-    def _floor_with_worst_case(self) -> Floor:
+    def _given_or_best_floor(self) -> Floor:
         if self._given_floor is None:
             return self._best_floor
-        return floor_with_worst_case(self._given_floor[self._space.order], self._space, self._capped_exp_of_epsilon)
+        return floor_of_given_masses(self._given_floor[self._space.order], self._space, self._capped_exp_of_epsilon)
 
     @property
     def _capped_exp_of_epsilon(self) -> float:
@@ -407,12 +407,12 @@ class TransportSampler(OwnSampler):
     @property
     def floor(self) -> Floats:
         """m, in the order of the outcomes: every output distribution lies between m and e^epsilon m."""
-        return self._floor_with_worst_case.masses[self._back]
+        return self._given_or_best_floor.masses[self._back]
 
     @property
     def worst(self) -> float:
         """The largest Wasserstein-1 distance between a client's distribution and its output."""
-        return self._floor_with_worst_case.value
+        return self._given_or_best_floor.value
 
     @property
     def bound(self) -> float:

@@ -189,13 +189,13 @@ def bound_at(bound: Any, outcome: Any) -> Any:
 
 @overload(bound_at, inline="always")
 def _bound_at_overload(bound: Any, outcome: Any) -> Any:
-    def bound_of_place(bound: Any, outcome: Any) -> Any:
+    def bound_of_outcome(bound: Any, outcome: Any) -> Any:
         return bound[outcome]
 
     def same_bound(bound: Any, outcome: Any) -> Any:
         return bound
 
-    return bound_of_place if isinstance(bound, types.Array) else same_bound
+    return bound_of_outcome if isinstance(bound, types.Array) else same_bound
 
 
 def _uniform_bound_or_infinity(bound: Any) -> Any:

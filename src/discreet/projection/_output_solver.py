@@ -488,7 +488,7 @@ class ManyClientsSolver:
             client[is_infinite] = without_faint_masses(client[is_infinite], pieces.masses[is_infinite])
             law = replace(law, node_masses=pieces.masses, client_masses=client)
             if self.problem.mixing is None:
-                law = _solve_again_on_own_nodes(law)
+                law = _solve_slopes_on_own_nodes(law)
         output = np.divide(law.output_masses, pieces.masses, out=np.zeros_like(client), where=pieces.masses > 0.0)
         return replace(law, errors=errors + pieces.integral_errors(output), log_mass=law.log_mass + np.log(cut_mass))
 
@@ -543,7 +543,7 @@ def _roughness_of_panels(logarithms: Floats) -> Floats:
     return np.asarray(np.abs(logarithms @ matrix_to_legendre_coefficients(logarithms.shape[-1])[:, -2:]).max(axis=-1))
 
 
-def _solve_again_on_own_nodes(law: OutputLaw) -> OutputLaw:
+def _solve_slopes_on_own_nodes(law: OutputLaw) -> OutputLaw:
     """The law with slopes and lifts for each client's own nodes (n, m), from nearly right ones; all outputs then have a mass of one."""
     masses, client = law.node_masses, law.client_masses
     lower, upper = law.constants.b * masses, law.constants.B * masses

@@ -174,7 +174,7 @@ def epsilon_for(family: Family, *, divergence: str | FDivergence, risk: float, d
             f"risk = {risk:g} needs an epsilon of {LARGEST_EXPONENT:g} or more, which is not decided for (epsilon, delta)-LDP; take "
             "a larger risk, or delta = 0"
         )
-    return _round_up_budget(lambda x: Approximate(x, delta=delta), budget, family, divergence, risk)
+    return _raise_budget_until_risk_met(lambda x: Approximate(x, delta=delta), budget, family, divergence, risk)
 
 
 def nu_for(family: Family, *, divergence: str | FDivergence, risk: float) -> float:
@@ -203,7 +203,9 @@ def nu_for(family: Family, *, divergence: str | FDivergence, risk: float) -> flo
     normal, alpha = NormalDist(), family.bounds.alpha
     # 1 - m B, which B alone would lose in rounding
     outside_mass = lower * (1.0 - alpha) / alpha if alpha <= 0.5 else 1.0 - upper
-    return _round_up_budget(Gaussian, -normal.inv_cdf(outside_mass) - normal.inv_cdf(lower), family, divergence, risk)
+    return _raise_budget_until_risk_met(
+        Gaussian, -normal.inv_cdf(outside_mass) - normal.inv_cdf(lower), family, divergence, risk
+    )
 
 
 def _family_epsilon_and_box_reaching_risk(
@@ -221,7 +223,7 @@ def _family_epsilon_and_box_reaching_risk(
     return family, pure_epsilon, mass * box.b, min(mass * box.B, mass * bounds.upper)
 
 
-def _round_up_budget(
+def _raise_budget_until_risk_met(
     notion: Callable[[float], Privacy], budget: float, family: Family, divergence: str | FDivergence, risk: float
 ) -> float:
     """The budget, increased by as many units in the last place as it takes to meet the risk."""

@@ -18,9 +18,9 @@ with imports_on_first_use(globals()):
         RefusedRow as RefusedRow,
         ReportPlan as ReportPlan,
         choose_client_draw_functions as choose_client_draw_functions,
-        draw_plan_of_lattice as draw_plan_of_lattice,
         fractions_of_upper_53_bits as fractions_of_upper_53_bits,
         integer_laws_and_messages as integer_laws_and_messages,
+        make_draw_plan_of_lattice as make_draw_plan_of_lattice,
         pseudo_random_word_rows as pseudo_random_word_rows,
         store_sort_words_and_add_digest as store_sort_words_and_add_digest,
     )

@@ -104,7 +104,7 @@ for _place in range(64):
 
 
 @kernel()
-def write_uncounted_records(
+def write_records_without_counts(
     records: Any,
     start: int,
     stop: int,
@@ -222,7 +222,7 @@ def _sort_short_list(keys: Any, number: int) -> None:
 
 
 @kernel()
-def write_counted_records(
+def write_records_with_counts(
     records: Any,
     counts: Any,
     start: int,
@@ -236,7 +236,7 @@ def write_counted_records(
     spare_amounts: Any,
     problem: Any,
 ) -> tuple[int, int]:
-    """As `write_uncounted_records`, for records with whole-number counts: (how many pairs, NARROW or WIDE). Zeros are left out."""
+    """As `write_records_without_counts`, for records with whole-number counts: (how many pairs, NARROW or WIDE). Zeros are left out."""
     number = 0
     total = 0
     for index in range(start, stop):
@@ -266,7 +266,7 @@ def write_counted_records(
 
 
 @kernel()
-def write_weighted_records(
+def write_records_with_weights(
     records: Any,
     weights: Any,
     start: int,
@@ -281,7 +281,7 @@ def write_weighted_records(
     sums: Any,
     problem: Any,
 ) -> tuple[int, int]:
-    """As `write_counted_records`, for records with floating-point weights."""
+    """As `write_records_with_counts`, for records with floating-point weights."""
     number = 0
     for index in range(start, stop):
         weight = weights[index]
@@ -313,7 +313,7 @@ def write_weighted_records(
     if total == np.inf:
         problem[0], problem[1] = 0, REFUSED_OVERFLOW
         return -1, NARROW_FORM
-    _put_shares_on_grid(amounts, number, sums, ends, total, distinct, spare_amounts)
+    _round_shares_to_integers(amounts, number, sums, ends, total, distinct, spare_amounts)
     kept_count = 0
     for index in range(distinct):
         if spare_amounts[index]:
@@ -323,7 +323,9 @@ def write_weighted_records(
 
 
 @kernel()
-def _put_shares_on_grid(bits: Any, rows: int, sums: Any, ends: Any, total: float, distinct: int, numbers: Any) -> None:
+def _round_shares_to_integers(
+    bits: Any, rows: int, sums: Any, ends: Any, total: float, distinct: int, numbers: Any
+) -> None:
     """numbers[i] = n_x of the i-th outcome, whose weights have the bits up to row ends[i] and sum to about sums[i]."""
     exact = np.empty((4, LIMBS), dtype=np.uint64)
     has_total = False  # the exact total

@@ -92,7 +92,7 @@ class ReportPlan(NamedTuple):
     binomials: NDArray[np.uint64]
 
 
-def draw_plan_of_lattice(lattice: Lattice, mixing: Affine | None) -> UniformPlan | ReferencePlan:
+def make_draw_plan_of_lattice(lattice: Lattice, mixing: Affine | None) -> UniformPlan | ReferencePlan:
     """The plan of a lattice. `mixing` None: project onto the box."""
     box = lattice.box
     if isinstance(lattice.lower, int):

@@ -25,9 +25,9 @@ from discreet.projection import solve_slope_and_lift_over_uniform
 from discreet.release._canonical_records import (
     make_bitmap_scratch,
     read_law,
-    write_counted_records,
-    write_uncounted_records,
-    write_weighted_records,
+    write_records_with_counts,
+    write_records_with_weights,
+    write_records_without_counts,
 )
 from discreet.release._client_draws import (
     LONGEST,
@@ -40,7 +40,7 @@ from discreet.release._client_draws import (
 from discreet.release._compiled import (
     IN_EDGES,
     _outcome_excess_over_lower_bound,
-    find_missing_outcomes_of_batch,
+    fill_in_pending_outcomes_of_batch,
     locate_outcome_by_reference_plan,
     prefetch_rows_of_held_outcomes,
     store_indices_of_value,
@@ -123,19 +123,19 @@ def outcome_by_uniform_plan(plan: Any, outcomes: Any, masses: Any, excesses: Any
     return _locate_outcome_by_lengths(rest, upper - lower - base, excesses, outcomes, size)[0]
 
 
-def _make_function_of_plan(
+def _make_function_chosen_by_plan(
     uniform: Callable[..., Any], reference: Callable[..., Any], report: Callable[..., Any]
 ) -> Any:
     """A function for kernels that does what one of these does: the one for the class of its first argument, a plan."""
 
-    def call_by_plan(plan: Any, *others: Any) -> Any:
+    def raise_outside_compiled_code(plan: Any, *others: Any) -> Any:
         raise TypeError("a function of a plan is called from compiled code")
 
-    @overload(call_by_plan, strict=False)  # names of arguments differ
+    @overload(raise_outside_compiled_code, strict=False)  # names of arguments differ
     def choose_by_plan(plan: Any, *others: Any) -> Callable[..., Any]:
         return {UniformPlan: uniform, ReferencePlan: reference, ReportPlan: report}[plan.instance_class]
 
-    return call_by_plan
+    return raise_outside_compiled_code
 
 
 def _shared_outcome_by_uniform_plan(plan: Any, uniform: Any) -> Any:
@@ -149,21 +149,21 @@ def _shared_outcome_by_reference_plan(plan: Any, uniform: Any) -> Any:
 
 
 # (the outcome of an integer of the shared part or the sum to be searched, the value to be found), or (_LATE, 0)
-_shared_outcome = _make_function_of_plan(
+_shared_outcome = _make_function_chosen_by_plan(
     _shared_outcome_by_uniform_plan,
     _shared_outcome_by_reference_plan,
     lambda plan, uniform: (np.int64(0), np.int64(0)),
 )
 
 # prefetch the table rows of held outcomes, if there is a table
-_prefetch_rows_of_held_outcomes = _make_function_of_plan(
+_prefetch_rows_of_held_outcomes = _make_function_chosen_by_plan(
     lambda plan, outcomes: None,
     lambda plan, outcomes: prefetch_rows_of_held_outcomes(plan, outcomes),
     lambda plan, outcomes: None,
 )
 
 # (the outcome beyond the shared part or the sum to be searched, the value to be found)
-_outcome_beyond_shared_part = _make_function_of_plan(
+_outcome_beyond_shared_part = _make_function_chosen_by_plan(
     lambda plan, outcomes, masses, excesses, low, high, uniform: (
         np.int64(outcome_by_uniform_plan(plan, outcomes, masses, excesses, uniform)),
         np.int64(0),
@@ -174,18 +174,18 @@ _outcome_beyond_shared_part = _make_function_of_plan(
     lambda plan, outcomes, masses, excesses, low, high, uniform: (np.int64(0), np.int64(0)),
 )
 
-# find the outcomes that are missing
-_find_missing_outcomes_of_batch = _make_function_of_plan(
+# fill in the outcomes that are pending
+_fill_in_pending_outcomes_of_batch = _make_function_chosen_by_plan(
     lambda plan, outcomes, targets, numbers: None,
-    lambda plan, outcomes, targets, numbers: find_missing_outcomes_of_batch(plan, outcomes, targets, numbers),
+    lambda plan, outcomes, targets, numbers: fill_in_pending_outcomes_of_batch(plan, outcomes, targets, numbers),
     lambda plan, outcomes, targets, numbers: None,
 )
 
 # whether an outcome is drawn by the words of the client's draw, rather than by those of its report
-_needs_draw_words = _make_function_of_plan(lambda plan: True, lambda plan: True, lambda plan: False)
+_needs_draw_words = _make_function_chosen_by_plan(lambda plan: True, lambda plan: True, lambda plan: False)
 
 # (whether there is one, the report of a client whose law the words hold), where reports are drawn
-_draw_report = _make_function_of_plan(
+_draw_report = _make_function_chosen_by_plan(
     lambda plan, keyed, words, offset, number, form, message, state: (True, np.uint64(0)),
     lambda plan, keyed, words, offset, number, form, message, state: (True, np.uint64(0)),
     lambda plan, keyed, words, offset, number, form, message, state: draw_report_of_law(
@@ -275,7 +275,7 @@ def _draw_batch_beyond_shared_part(
         outcomes[client], targets[client] = _outcome_beyond_shared_part(
             plan, keys[start:stop], masses[start:stop], excesses[:length], low[:length], high[:length], targets[client]
         )
-    _find_missing_outcomes_of_batch(plan, outcomes, targets, numbers)
+    _fill_in_pending_outcomes_of_batch(plan, outcomes, targets, numbers)
 
 
 @kernel(nogil=True)
@@ -325,17 +325,17 @@ def draw_outcomes_of_clients(
         offset = write_client_name(integers, text_ends, text, row, words)
         form = NARROW_FORM
         if counts.size:
-            number, form = write_counted_records(
+            number, form = write_records_with_counts(
                 records, counts, ends[row], ends[row + 1], size,
                 words, offset, keys, spare, amounts, spare_amounts, problem,
             )  # fmt: skip
         elif weights.size:
-            number, form = write_weighted_records(
+            number, form = write_records_with_weights(
                 records, weights, ends[row], ends[row + 1], size,
                 words, offset, keys, spare, amounts, spare_amounts, masses, problem,
             )  # fmt: skip
         else:
-            number = write_uncounted_records(
+            number = write_records_without_counts(
                 records, ends[row], ends[row + 1], size, words, offset, keys, spare, bitmap, tallies, problem
             )
         if number < 0:
@@ -413,15 +413,15 @@ def draw_survey_rows(
         offset = write_client_name(integers, text_ends, text, row, words)
         start, stop = ends[row], ends[row + 1]
         if weights.size:
-            number, form = write_weighted_records(
+            number, form = write_records_with_weights(
                 records, weights, start, stop, size, words, offset, keys, spare, amounts, spare_amounts, masses, problem
             )
         elif counts.size:
-            number, form = write_counted_records(
+            number, form = write_records_with_counts(
                 records, counts, start, stop, size, words, offset, keys, spare, amounts, spare_amounts, problem
             )
         else:
-            number, form = write_counted_records(
+            number, form = write_records_with_counts(
                 records[start:stop],
                 ones,
                 0,

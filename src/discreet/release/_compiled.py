@@ -14,7 +14,7 @@ running sums. So the gap between two held outcomes takes one step, and the gap o
 
 Large tables are not in cache, and a draw that waits for each look-up waits most of the time. So clients are drawn in batches: the start of
 each draw's last search is recorded (`locate_outcome_by_reference_plan`), prefetched for the whole batch, and searched
-(`find_missing_outcomes_of_batch`). A prefetch is a hint to the processor that a number will be read soon. It changes no result.
+(`fill_in_pending_outcomes_of_batch`). A prefetch is a hint to the processor that a number will be read soon. It changes no result.
 """
 
 from typing import Any
@@ -106,7 +106,7 @@ _BLOCK = 1 << _BLOCK_BITS
 
 
 @kernel(error_model="numpy")
-def scale_mass_over_reference(mass: float, scaled_slope: float) -> Any:
+def scale_by_slope_over_reference(mass: float, scaled_slope: float) -> Any:
     """A mass times the slope, with infinity times 0 = 0; a negligible mass counts as 0."""
     return 0.0 if mass <= NEGLIGIBLE else (mass * scaled_slope if scaled_slope != np.inf else _TOTAL)
 
@@ -127,13 +127,13 @@ def _scale_mass_by_slope(mass: float, scaled_slope: float, floors: Any) -> Any:
 
 @overload(_scale_mass_by_slope, inline="always")
 def _choose_mass_scaling(mass: float, scaled_slope: float, floors: Any) -> Any:
-    def scale_over_uniform(mass: float, scaled_slope: float, floors: Any) -> Any:
+    def scale_by_slope_over_uniform(mass: float, scaled_slope: float, floors: Any) -> Any:
         return mass * scaled_slope if scaled_slope != np.inf else (_TOTAL if mass > NEGLIGIBLE else 0.0)
 
-    def scale_over_reference(mass: float, scaled_slope: float, floors: Any) -> Any:
-        return scale_mass_over_reference(mass, scaled_slope)
+    def scale_by_slope_ignoring_floors(mass: float, scaled_slope: float, floors: Any) -> Any:
+        return scale_by_slope_over_reference(mass, scaled_slope)
 
-    return scale_over_reference if isinstance(floors, types.Array) else scale_over_uniform
+    return scale_by_slope_ignoring_floors if isinstance(floors, types.Array) else scale_by_slope_over_uniform
 
 
 @kernel(error_model="numpy")
@@ -192,7 +192,7 @@ def _outcome_beyond_shared_part(
 def _choose_finder_beyond_shared_part(
     p: Any, slope: float, lift: float, floors: Any, lower: Any, upper: Any, shared: Any, sizes: Any, rest: Any
 ) -> Any:
-    def find_over_uniform(
+    def find_outcome_over_uniform(
         p: Any, slope: float, lift: float, floors: Any, lower: Any, upper: Any, shared: Any, sizes: Any, rest: Any
     ) -> Any:
         scaled_slope = slope * _TOTAL
@@ -205,7 +205,7 @@ def _choose_finder_beyond_shared_part(
                 return x
         return -1  # unreachable: the lattice was built with sum U >= 2^62
 
-    def find_over_reference(
+    def find_outcome_over_reference(
         p: Any, slope: float, lift: float, floors: Any, lower: Any, upper: Any, shared: Any, sizes: Any, rest: Any
     ) -> Any:
         scaled_slope = slope * _TOTAL
@@ -242,7 +242,7 @@ def _choose_finder_beyond_shared_part(
                 return x
         return -1  # unreachable: the lattice was built with sum U >= 2^62
 
-    return find_over_reference if isinstance(lower, types.Array) else find_over_uniform
+    return find_outcome_over_reference if isinstance(lower, types.Array) else find_outcome_over_uniform
 
 
 def _solve_slope_and_lift(
@@ -256,12 +256,12 @@ def _solve_slope_and_lift(
 def _choose_slope_and_lift_solver(
     p: Any, support: tuple[int, float, float], floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any
 ) -> Any:
-    def solve_over_uniform(
+    def solve_projection_over_uniform(
         p: Any, support: tuple[int, float, float], floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any
     ) -> Any:
         return solve_slope_and_lift(p, support, floors, ceilings)
 
-    def solve_over_reference(
+    def solve_projection_over_reference(
         p: Any, support: tuple[int, float, float], floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any
     ) -> Any:
         support_size = support[0]
@@ -278,7 +278,7 @@ def _choose_slope_and_lift_solver(
             return np.inf, 0.0
         return solve_slope_and_lift_on_support(mass, np.float64(outside_floor) / _TOTAL, low, high)
 
-    return solve_over_reference if isinstance(lower, types.Array) else solve_over_uniform
+    return solve_projection_over_reference if isinstance(lower, types.Array) else solve_projection_over_uniform
 
 
 @kernel(error_model="numpy", nogil=True)
@@ -412,7 +412,7 @@ def _find_batch_outcomes_in_sums(
 
 
 @kernel()
-def find_missing_outcomes_of_batch(plan: Any, outcomes: Any, targets: Any, numbers: Any) -> None:
+def fill_in_pending_outcomes_of_batch(plan: Any, outcomes: Any, targets: Any, numbers: Any) -> None:
     """Find the missing outcomes of a batch: prefetch the guides, then the sums, then search."""
     _find_batch_outcomes_in_sums(plan.edges, plan.edge_guide, plan.shift, IN_EDGES, outcomes, targets, numbers)
     _find_batch_outcomes_in_sums(plan.portions, plan.portion_guide, plan.shift, IN_PORTIONS, outcomes, targets, numbers)
@@ -428,7 +428,7 @@ def _total_room_of_outcomes(plan: Any, first: Any, last: Any) -> Any:
 
 
 @kernel()
-def _position_in_all_portions(plan: Any, outcomes: Any, target: Any) -> Any:
+def _position_with_held_portions_added(plan: Any, outcomes: Any, target: Any) -> Any:
     """The place in the running sum of S, from a place in the sum without held outcomes."""
     for index in range(outcomes.size):
         outcome = np.int64(outcomes[index])
@@ -481,7 +481,7 @@ def _store_excesses_of_held_outcomes(
     scaled_slope = solve_slope_and_lift_on_support(masses, outside_floor, low, high)[0] * _TOTAL
     for index in range(outcomes.size):
         outcome = outcomes[index]
-        value = scale_mass_over_reference(masses[index], scaled_slope)
+        value = scale_by_slope_over_reference(masses[index], scaled_slope)
         excesses[index] = excess_over_lower_bound(
             value, plan.outcome_table[outcome, LOWER], plan.outcome_table[outcome, UPPER]
         )
@@ -528,7 +528,7 @@ def locate_outcome_by_reference_plan(
         rest -= excesses[index]
     limit = min(available - (uniform - shared_total - rest), multiply_and_divide_by_total(size_total, available))
     if rest < limit:
-        return np.int64(IN_PORTIONS), _position_in_all_portions(
+        return np.int64(IN_PORTIONS), _position_with_held_portions_added(
             plan, outcomes, multiply_and_divide(rest, size_total, limit)
         )
     return np.int64(_outcome_in_remaining_room(plan, outcomes, excesses, size_total, limit, rest - limit)), np.int64(0)

@@ -262,7 +262,7 @@ class Learner:
                     networks[:t], weights, rng.random(training.samples)
                 )
             else:
-                boosted_points = kernels.walk_chains(
+                boosted_points = kernels.draw_points_by_metropolis(
                     networks[:t], weights[:t], training.width, preset.is_clipped, preset.high, self.low, self.high,
                     training.samples, training.burn_in + 1, rng,
                 )  # fmt: skip

@@ -235,7 +235,7 @@ def _boost_exponents_at_points(networks: Any, weights: Any, x: Any, width: int, 
 
 
 @kernel(nogil=True)
-def walk_chains(
+def draw_points_by_metropolis(
     networks: Any,
     weights: Any,
     width: int,

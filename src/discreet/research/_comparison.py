@@ -109,7 +109,7 @@ class Comparison:
         head = ["privacy", "divergence", *self.mechanisms]
         body = [
             [*setting, *(f"{records[name].mean:.4g}" if name in records else "" for name in self.mechanisms)]
-            for setting, records in self._records_by_setting().items()
+            for setting, records in self._records_by_privacy_and_divergence().items()
         ]
         widths = [max(map(len, column)) for column in zip(head, *body, strict=True)]
         lines = [
@@ -192,7 +192,7 @@ class Comparison:
             " & ".join(["privacy", "divergence", *map(_escape_latex, names)]) + " \\\\",
             "\\midrule",
         ]
-        for (privacy, name), records in self._records_by_setting().items():
+        for (privacy, name), records in self._records_by_privacy_and_divergence().items():
             numbers = {mechanism: float(getattr(record, value)) for mechanism, record in records.items()}
             bounds = {mechanism for mechanism, record in records.items() if value == "worst_case" and not record.exact}
             exact_numbers = [
@@ -292,7 +292,7 @@ class Comparison:
         """The names of the mechanisms, in order."""
         return tuple(dict.fromkeys(record.mechanism for record in self.records))
 
-    def _records_by_setting(self) -> dict[tuple[str, str], dict[str, ComparisonRecord]]:
+    def _records_by_privacy_and_divergence(self) -> dict[tuple[str, str], dict[str, ComparisonRecord]]:
         groups: dict[tuple[str, str], dict[str, ComparisonRecord]] = {}
         for record in self.records:
             groups.setdefault((record.privacy, record.divergence), {})[record.mechanism] = record

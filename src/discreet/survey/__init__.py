@@ -38,7 +38,7 @@ with imports_on_first_use(globals()):
         Part as Part,
         Tree as Tree,
         Windows as Windows,
-        variance_per_direction as variance_per_direction,
+        variance_per_contrast as variance_per_contrast,
     )
     from discreet.survey._weighted_blocks import WeightedBlocks as WeightedBlocks
 

@@ -259,7 +259,7 @@ class SurveyColumns(Mapping[str, Domain]):
         """The outcome number of one column in each row."""
         return rows // self.strides[name] % self._domains[name].size
 
-    def row_numbers_in_columns(self, rows: Integers, names: Sequence[str]) -> Integers:
+    def joint_outcomes_of_rows(self, rows: Integers, names: Sequence[str]) -> Integers:
         """The number of each row in some of the columns alone, the last of them counting fastest (as numpy orders an array)."""
         outcomes = np.zeros(len(rows), dtype=np.int64)
         for name in names:
@@ -369,11 +369,11 @@ class JointColumns:
 
     def draw_outcomes(self, columns: SurveyColumns, rows: Integers, draw_below: Uniform) -> Integers:
         """The outcome of each row."""
-        return columns.row_numbers_in_columns(rows, self.columns)
+        return columns.joint_outcomes_of_rows(rows, self.columns)
 
     def outcome_probabilities(self, columns: SurveyColumns, row: int) -> dict[int, Fraction]:
         """The outcome of a row, for certain."""
-        return {int(columns.row_numbers_in_columns(np.array([row]), self.columns)[0]): Fraction(1)}
+        return {int(columns.joint_outcomes_of_rows(np.array([row]), self.columns)[0]): Fraction(1)}
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ from discreet.survey._strategies import (
     Windows,
     best_blocks_for_size,
     choose_strategy,
-    variance_per_direction,
+    variance_per_contrast,
 )
 from discreet.survey._weighted_blocks import MOST_OUTCOMES, WeightedBlocks
 
@@ -228,7 +228,7 @@ def choose_question_shares_and_wider_tables(
     ]
     remaining, shares, loss = list(range(len(tables))), start / start.sum(), 0.0
     for _ in range(2):  # again on the tables that are left
-        noises = [variance_per_direction(families[number], float(bound)) for number in remaining]
+        noises = [variance_per_contrast(families[number], float(bound)) for number in remaining]
         marginals = Marginals(columns, [tables[number] for number in remaining], noises)
         demands = np.sum(
             [weight * marginals.cell_variance_per_effect(names) for names, weight in weighted_tables], axis=0

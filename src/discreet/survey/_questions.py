@@ -280,7 +280,7 @@ def survey_questions_from_terms(terms: Any, where: str = "questions") -> list[Su
     return [_question_from_terms(question, f"{where}[{index}]") for index, question in enumerate(terms)]
 
 
-def _linear_sums_from_terms(terms: Any) -> list[Any]:
+def _matrix_rows_from_terms(terms: Any) -> list[Any]:
     """A list of rows of numbers, or one row; numpy alone would take texts and booleans for numbers."""
     rows = terms if isinstance(terms, list) and all(isinstance(row, list) for row in terms) else [terms]
     for row in rows:
@@ -308,7 +308,7 @@ def _question_from_terms(terms: Any, where: str) -> SurveyQuestion:
             case "shares":
                 return shares(*columns, **options)
             case "linear":
-                return linear(_linear_sums_from_terms(options.pop("matrix", None)), *columns, **options)
+                return linear(_matrix_rows_from_terms(options.pop("matrix", None)), *columns, **options)
         if len(columns) != 1:
             raise DiscreetError(f"{kind} is about one column")
         number_questions: dict[str, Callable[..., SurveyQuestion]] = {

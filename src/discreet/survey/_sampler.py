@@ -66,7 +66,7 @@ from discreet.survey._parts import (
     require_parts_that_answer_questions,
 )
 from discreet.survey._questions import Survey
-from discreet.survey._strategies import Part, ReportClass, Strategy, strategy_of_parts, variance_per_direction
+from discreet.survey._strategies import Part, ReportClass, Strategy, strategy_of_parts, variance_per_contrast
 
 ROW_DRAWN, DRAW_ANEW = 1, 2  # states of a client whose words chose a row
 _TOGETHER = 1 << 16  # clients that are drawn at once
@@ -172,7 +172,7 @@ class SurveySampler:
 
     @property
     def largest(self) -> int:
-        """A number that no report is larger than."""
+        """An upper bound of all reports: the largest that can occur, or a number above it."""
         return self._offsets[-1] - 1
 
     def question_share(self, place: int) -> float:
@@ -216,7 +216,7 @@ class SurveySampler:
     @cached_property
     def marginals(self) -> Marginals:
         """What these tables tell of each other."""
-        noises = [variance_per_direction(self.parts[number].blocks, float(self._bound)) for number in self.tables]
+        noises = [variance_per_contrast(self.parts[number].blocks, float(self._bound)) for number in self.tables]
         return Marginals(self.survey.columns, list(self.tables.values()), noises)
 
     def release_table(self, table: Any, *, rng: np.random.Generator | None = None) -> Reports:
@@ -294,7 +294,7 @@ class SurveySampler:
         informative = int(randomness.integers(1)[0]) >= self.uniform_weights[index] and client_rows.size > 0
         draw_below = partial(draw_integers_below, randomness)
         row = candidates[draw_below(len(candidates), 1)]
-        holding = part.blocks.reports_holding_outcomes(
+        holding = part.blocks.reports_of_ranks_holding_outcomes(
             part.projection.draw_outcomes(self.survey.columns, row, draw_below),
             draw_below(part.blocks.blocks_per_point, 1),
         )
@@ -353,7 +353,7 @@ class SurveySampler:
 
         outcome = part.projection.draw_outcomes(self.survey.columns, row, draw_keyed_integers_below)
         rank = draw_keyed_integers_below(part.blocks.blocks_per_point, 1)
-        return self._offsets[index] + int(part.blocks.reports_holding_outcomes(outcome, rank)[0])
+        return self._offsets[index] + int(part.blocks.reports_of_ranks_holding_outcomes(outcome, rank)[0])
 
     def release_messages(
         self, key: RunKey, messages: list[bytes], laws: Sequence[tuple[NDArray[np.uint64], NDArray[np.uint64]]]
@@ -415,7 +415,7 @@ class SurveySampler:
             outcomes = part.projection.draw_outcomes(
                 self.survey.columns, rows[informed_clients], informed_words.draw_integers_below
             )
-            block_reports = part.blocks.reports_holding_outcomes(
+            block_reports = part.blocks.reports_of_ranks_holding_outcomes(
                 outcomes, informed_words.draw_integers_below(part.blocks.blocks_per_point, len(informed_clients))
             )
             reports[informed_clients] = block_reports + np.uint64(self._offsets[index])

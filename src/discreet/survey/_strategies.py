@@ -119,7 +119,7 @@ class Windows:
         """The report of each rank."""
         return rank.astype(np.uint64)
 
-    def reports_holding_outcomes(self, outcomes: Integers, rank: Integers) -> Reports:
+    def reports_of_ranks_holding_outcomes(self, outcomes: Integers, rank: Integers) -> Reports:
         """The report of each rank among those that hold a point."""
         return (outcomes + rank).astype(np.uint64)
 
@@ -296,7 +296,7 @@ def _strategy_for_sums(question: LinearQuestion, index: int, columns: SurveyColu
 
 def _sum_variances(matrix: Floats, blocks: BlockFamily, growth: float) -> Floats:
     """n times the variance of each sum of shares in the uniform population: a constant in all entries of a row has no noise."""
-    return np.asarray(np.square(centred_rows(matrix)).sum(axis=1) * variance_per_direction(blocks, growth))
+    return np.asarray(np.square(centred_rows(matrix)).sum(axis=1) * variance_per_contrast(blocks, growth))
 
 
 @lru_cache(maxsize=256)
@@ -402,7 +402,7 @@ def _strategy_for_quantiles(column: str, index: int, bound: Fraction, size: int)
         levels = range(1, tree.depth + 1)
         blocks = [best_blocks_for_size(tree.node_count(level), bound) for level in levels]
         shares, variance = tree.best_level_shares_and_variance(
-            np.array([variance_per_direction(level_blocks, float(bound)) for level_blocks in blocks])
+            np.array([variance_per_contrast(level_blocks, float(bound)) for level_blocks in blocks])
         )
         if best is None or variance < best.variance:
             level_choices = zip(levels, blocks, shares.tolist(), strict=True)
@@ -416,7 +416,7 @@ def _strategy_for_quantiles(column: str, index: int, bound: Fraction, size: int)
     return best
 
 
-def variance_per_direction(blocks: Blocks, growth: float) -> float:
+def variance_per_contrast(blocks: Blocks, growth: float) -> float:
     """n times the variance of a table, or of the nodes of a level, in each direction but the constant one."""
     assert isinstance(blocks, BlockFamily)
     return share_variance(blocks, growth) * blocks.size / (blocks.size - 1)
@@ -447,5 +447,5 @@ def _distribution_function_variance(parts: Sequence[Part], growth: float) -> flo
     amounts = np.zeros(tree.depth)
     for part in parts:
         level = round(math.log(part.blocks.size, tree.branching))
-        amounts[level - 1] = part.share / variance_per_direction(part.blocks, growth)
+        amounts[level - 1] = part.share / variance_per_contrast(part.blocks, growth)
     return float((tree.variance_cost_by_depth / tree.precision_by_depth(amounts)).sum())

@@ -207,7 +207,7 @@ class WeightedBlocks:
         """The report of each rank below `block_count`; a block has as many ranks as copies."""
         return np.searchsorted(self._cumulative_block_copies, rank, side="right").astype(np.uint64)
 
-    def reports_holding_outcomes(self, outcomes: Integers, rank: Integers) -> Reports:
+    def reports_of_ranks_holding_outcomes(self, outcomes: Integers, rank: Integers) -> Reports:
         """The report of each rank below `blocks_per_point` among the copies that hold an outcome."""
         blocks, ends = self._blocks_and_copies_by_outcome
         positions = np.searchsorted(ends, outcomes * self.blocks_per_point + rank, side="right")
@@ -242,7 +242,7 @@ class WeightedBlocks:
         factor: tuple[Floats, bool] = scipy.linalg.cho_factor(information, lower=True)
         return factor
 
-    def unbiased_values(self, matrix: Floats, gain: float) -> Floats:
+    def unbiased_sum_values_of_reports(self, matrix: Floats, gain: float) -> Floats:
         """The value of each report for each sum of shares, (blocks, sums), whose expectation is the sum less the mean of its row."""
         centred_matrix = centred_rows(matrix)
         coefficients = scipy.linalg.cho_solve(self._cholesky_of_information(gain), centred_matrix.T)

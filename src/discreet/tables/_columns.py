@@ -322,7 +322,7 @@ class NamesInSeveralForms:
             self._remember_new_names()
 
     def _remember_new_names(self) -> None:
-        names = self._select_part(pl.concat([self._others, *self._new]))
+        names = self._keep_sampled_names(pl.concat([self._others, *self._new]))
         self._new, self._new_count = [], 0
         is_plain = names[_NAME] == names[_FORM]
         self._plain = self._plain.append(names.filter(is_plain)[_FORM]).unique()
@@ -330,9 +330,9 @@ class NamesInSeveralForms:
         while len(self._plain) + self._others.height > MOST_NAMES:
             self._parts *= 2
             self._plain = self._plain.filter(self._plain % self._parts == 0)
-            self._others = self._select_part(self._others)
+            self._others = self._keep_sampled_names(self._others)
 
-    def _select_part(self, names: pl.DataFrame) -> pl.DataFrame:
+    def _keep_sampled_names(self, names: pl.DataFrame) -> pl.DataFrame:
         return names if self._parts == 1 else names.filter(pl.col(_FORM) % self._parts == 0)
 
     def count(self) -> int:

@@ -46,9 +46,9 @@ from discreet.release import (
     RefusedRow,
     RunKey,
     choose_client_draw_functions,
-    draw_plan_of_lattice,
     fractions_of_upper_53_bits,
     integer_laws_and_messages,
+    make_draw_plan_of_lattice,
     pseudo_random_word_rows,
     store_sort_words_and_add_digest,
 )
@@ -188,7 +188,7 @@ class SampleDrawing(DrawingMethod):
 
     def __init__(self, sampler: Sampler[AnyFamily], coding: Coding, key: RunKey) -> None:
         self.size, self.fills_within = sampler.carrier.size, coding.has_cells
-        self._plan, self._coding, self._key = draw_plan_of_lattice(sampler.lattice, sampler.mixing), coding, key
+        self._plan, self._coding, self._key = make_draw_plan_of_lattice(sampler.lattice, sampler.mixing), coding, key
 
     def make_row_drawer(self, clients: ClientColumns) -> RowDrawer:
         code = choose_client_draw_functions(compiled=_should_draw_with_compiled_code(clients, _SECONDS_A_CLIENT))
@@ -508,7 +508,7 @@ class Kernel:
 
     @accept_renamed_keywords(drawn="draws")
     def publish(self, names: pa.Array, draws: Draws) -> pa.RecordBatch:
-        """What was drawn for clients, as records."""
+        """The draws of clients as a record batch: names, samples and the agreement's id."""
         return self._method.make_released_batch(names, draws, self._agreement_id)
 
     def __reduce__(self) -> Any:

@@ -17,7 +17,11 @@ _ONE = np.uint64(1)
 
 def records_by_part(integers: Any, text_ends: Any, text: Any, outcomes: Any, counts: Any, bits: int, seed: Any) -> Any:
     """(start of each of 2^bits parts, and the same five arrays in order of part); rows marked MISSING or OUTSIDE are left out."""
-    parts = parts_of_texts(text_ends, text, bits, seed) if text_ends.size else parts_of_integers(integers, bits, seed)
+    parts = (
+        part_of_each_text_client(text_ends, text, bits, seed)
+        if text_ends.size
+        else part_of_each_integer_client(integers, bits, seed)
+    )
     starts = start_row_of_each_part(parts, 1 << bits, outcomes)
     if text_ends.size:
         text_ends, text = arrange_texts_by_part(parts, starts, text_ends, text)
@@ -87,7 +91,7 @@ def _replace_by_running_sums(numbers: Any) -> None:
 
 
 @kernel(nogil=True)
-def parts_of_integers(clients: Any, bits: int, seed: Any) -> Any:
+def part_of_each_integer_client(clients: Any, bits: int, seed: Any) -> Any:
     """The part of each client, one of 2^bits."""
     parts = np.empty(clients.size, dtype=np.uint16)
     for row in range(clients.size):
@@ -96,8 +100,8 @@ def parts_of_integers(clients: Any, bits: int, seed: Any) -> Any:
 
 
 @kernel(nogil=True)
-def parts_of_texts(ends: Any, text: Any, bits: int, seed: Any) -> Any:
-    """As `parts_of_integers`, for texts."""
+def part_of_each_text_client(ends: Any, text: Any, bits: int, seed: Any) -> Any:
+    """As `part_of_each_integer_client`, for texts."""
     parts = np.empty(ends.size - 1, dtype=np.uint16)
     for row in range(ends.size - 1):
         parts[row] = hash_text(text, ends[row], ends[row + 1], seed) >> np.uint64(64 - bits)

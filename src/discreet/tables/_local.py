@@ -15,7 +15,7 @@ import pyarrow as pa
 from discreet._base import placeholders_until_used
 from discreet._base.files import check_output_path, refuse_same_file
 from discreet.agreement import weights_path
-from discreet.domain import MARK_LISTED, Coding, mark_widened_to_record_dtype
+from discreet.domain import MARK_LISTED, Coding, widened_mark_for_records
 from discreet.errors import (
     DiscreetError,
     check_callable,
@@ -234,7 +234,7 @@ class Release:
                 "are one client"
             )
         marks: Any = np.empty(len(self._clients), dtype=reading.coding.record_type)
-        marks[:] = mark_widened_to_record_dtype(MARK_LISTED, marks)
+        marks[:] = widened_mark_for_records(MARK_LISTED, marks)
         columns = reading.columns
         counts = (
             None

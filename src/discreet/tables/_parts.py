@@ -27,7 +27,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet._base.kernels import read_only_view, should_use_compiled_code
-from discreet.domain import MARK_LISTED, MARK_OUTSIDE, mark_widened_to_record_dtype
+from discreet.domain import MARK_LISTED, MARK_OUTSIDE, widened_mark_for_records
 from discreet.errors import DiscreetError
 from discreet.release import ClientColumns
 from discreet.tables._columns import normalise_client_names
@@ -234,15 +234,15 @@ class ClientParts:
         arrays = map(read_only_view, (*client_names_as_arrays(clients), outcomes, amounts))
         split = partial(choose_grouping_functions(len(clients)).records_by_part, *arrays, _BITS, self._seed)
         if self._depth or len(clients) < _WORTH_A_THREAD:
-            self._keep_waiting_records()
+            self._collect_split_batches()
             self._keep_records(split())
             return
         if self._pool is None:
             self._pool = ThreadPoolExecutor(_SPLITTERS)
         self._waiting.append(self._pool.submit(split))
-        self._keep_waiting_records(_AHEAD)
+        self._collect_split_batches(_AHEAD)
 
-    def _keep_waiting_records(self, left: int = 0) -> None:
+    def _collect_split_batches(self, left: int = 0) -> None:
         """Take the batches that are in parts now, until `left` are still waiting."""
         while len(self._waiting) > left:
             self._keep_records(self._waiting.popleft().result())
@@ -258,7 +258,7 @@ class ClientParts:
 
     def iterate_readers_of_client_groups(self) -> Iterator[list[Callable[[], ClientGroup]]]:
         """Functions that read and group each part (several, if it is large). They may run in threads, in any order."""
-        self._keep_waiting_records()
+        self._collect_split_batches()
         if self._scratch is not None:
             self._spill_to_disk()
         elif not self._depth and 0 < self.records <= _FEW and choose_grouping_functions(0) is PLAIN:
@@ -532,7 +532,7 @@ def records_by_part(
         if text_ends.size
         else _part_of_each_integer_client(integers, bits, seed)
     )
-    parts[outcomes >= mark_widened_to_record_dtype(MARK_OUTSIDE, outcomes)] = number
+    parts[outcomes >= widened_mark_for_records(MARK_OUTSIDE, outcomes)] = number
     starts = np.concatenate(([0], np.cumsum(np.bincount(parts, minlength=number + 1)))).astype(np.int64)
     order = np.argsort(parts, kind="stable")[: starts[-2]]
     if text_ends.size:
@@ -593,7 +593,7 @@ def are_texts_increasing(ends: Any, text: Any) -> bool:
 
 def remove_marks_of_listed_clients(ends: Any, outcomes: Any, counts: Any, weights: Any) -> tuple[Any, ...]:
     """As `grouping.remove_marks_of_listed_clients`."""
-    mask = outcomes != mark_widened_to_record_dtype(MARK_LISTED, outcomes)
+    mask = outcomes != widened_mark_for_records(MARK_LISTED, outcomes)
     counts_before = np.concatenate(([0], np.cumsum(mask)))
     new_ends = counts_before[ends].astype(np.int64)
     is_listed = np.diff(ends) > np.diff(new_ends)

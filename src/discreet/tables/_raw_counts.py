@@ -194,7 +194,7 @@ def count_values_outside_domain(source: Source, request: Request) -> DryRun:
         if reading.are_clients_texts_of_one_column:
             names.add(frame.filter(~pl.col("nameless")))
         for column_misfits in misfits:
-            column_misfits.add(frame)
+            column_misfits.count_misfits_of_frame(frame)
     return DryRun(
         rows=rows,
         nameless=nameless,
@@ -233,7 +233,7 @@ class _ColumnMisfits:
         self._new_count = 0
         self.nulls = self.not_numbers = 0
 
-    def add(self, frame: pl.DataFrame) -> None:
+    def count_misfits_of_frame(self, frame: pl.DataFrame) -> None:
         """Count the rows of a frame of `Reading.mark_missing_and_outside_values`."""
         misfits = frame.select(self._mark.alias("mark"), self._value).drop_nulls("mark")
         if not misfits.height:
@@ -245,14 +245,14 @@ class _ColumnMisfits:
         self._outside.append(outside)
         self._new_count += outside.height
         if self._new_count > max(_VALUES_TO_MERGE, self._outside[0].height):
-            self._merge()
+            self._merge_counts_of_values_outside()
 
-    def _merge(self) -> None:
+    def _merge_counts_of_values_outside(self) -> None:
         self._outside = [pl.concat(self._outside).group_by("value").agg(pl.col("rows").sum())]
         self._new_count = 0
 
     def iterate_values_outside(self) -> Iterator[tuple[Any, int]]:
         """Values outside the domain with their numbers of rows, most frequent first."""
         if self._outside:
-            self._merge()
+            self._merge_counts_of_values_outside()
             yield from self._outside[0].sort(["rows", "value"], descending=[True, False]).iter_rows()

@@ -38,8 +38,8 @@ from discreet.domain import (
     MisfitCounts,
     Numbers,
     column_expression,
-    mark_widened_to_record_dtype,
     resolve_and_count_misfit_marks,
+    widened_mark_for_records,
 )
 from discreet.errors import DiscreetError, check_choice
 from discreet.tables._columns import (
@@ -333,7 +333,7 @@ class Reading:
             column_reasons = reasons[column_numbers == index]
             kinds = (MARK_MISSING, MARK_NAN, MARK_UNREADABLE, MARK_OUTSIDE)
             misfits[index] += MisfitCounts(*(int(np.count_nonzero(column_reasons == mark)) for mark in kinds))
-        resolved_rows[marked_rows] = mark_widened_to_record_dtype(
+        resolved_rows[marked_rows] = widened_mark_for_records(
             MARK_LISTED if self.coding.lenient else MARK_MISSING, rows
         )
         return resolved_rows, misfits
@@ -449,7 +449,7 @@ class RecordReader:
             counts = frame["count"].to_numpy()
         outcomes, tallies = reading.resolve_missing_and_outside_marks(frame)
         if counts is not None and reading.coding.lenient:
-            is_listed = outcomes == mark_widened_to_record_dtype(MARK_LISTED, outcomes)
+            is_listed = outcomes == widened_mark_for_records(MARK_LISTED, outcomes)
             counts = np.where(is_listed, np.ones_like(counts), counts)  # such a row keeps its client
         self.tallies = [total + tally for total, tally in zip(self.tallies, tallies, strict=True)]
         if self._shown is None:

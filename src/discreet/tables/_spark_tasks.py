@@ -62,7 +62,7 @@ def make_record_combiner(
 ) -> Callable[[Batches], Batches]:
     """A function from what a task gets to rows that each hold the records of many clients, as bytes."""
 
-    def combine_batches(batches: Batches) -> Batches:
+    def combine_records_of_batches(batches: Batches) -> Batches:
         _exempt_modules_from_garbage_collection()
         reader = RecordReader(job.reading)
         queue: list[RecordArrays] = []
@@ -84,7 +84,7 @@ def make_record_combiner(
         if queue:
             yield from pack_records_into_bucket_batches(RecordArrays.join_pieces(queue), seed)
 
-    return combine_batches
+    return combine_records_of_batches
 
 
 @cache
@@ -132,7 +132,7 @@ def make_file_reader(
     """
 
     def read_records_of_files(reader: RecordReader, job: Job, batches: Batches) -> Iterator[CodedRows]:
-        def prepare(rows: Any) -> Any:
+        def cast_and_prepare_rows(rows: Any) -> Any:
             return job.reading.prepare_rows(
                 rows.select(column_expression(name).cast(kind) for name, kind in kinds.items())
             )
@@ -140,7 +140,7 @@ def make_file_reader(
         for number in (number for batch in batches for number in batch.column(0).to_pylist()):
             paths, row_groups = zip(*parts[number], strict=True)
             files = ParquetSource(source, paths, row_groups)
-            for frame in files.read_prepared_frames(prepare, list(kinds)):
+            for frame in files.read_prepared_frames(cast_and_prepare_rows, list(kinds)):
                 yield from reader.iterate_checked_records(frame, files.example_values)
 
     return read_records_of_files
@@ -185,7 +185,7 @@ def make_sample_drawer(
 ) -> Callable[[Batches], Batches]:
     """A function from combined rows in order of bucket to samples. `words`: "order" and "digest", if these are needed too."""
 
-    def draw_batches(batches: Batches) -> Batches:
+    def draw_samples_of_batches(batches: Batches) -> Batches:
         _exempt_modules_from_garbage_collection()
         kernel = Kernel(job)
         queue: list[pa.RecordBatch] = []
@@ -200,7 +200,7 @@ def make_sample_drawer(
         if queue:
             yield from _draw_samples_in_task(pa.Table.from_batches(queue), kernel, job, has_list, words, tallies)
 
-    return draw_batches
+    return draw_samples_of_batches
 
 
 def _draw_samples_in_task(

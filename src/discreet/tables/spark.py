@@ -41,7 +41,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from discreet.agreement import Agreement
-from discreet.domain import MARK_LISTED, mark_widened_to_record_dtype
+from discreet.domain import MARK_LISTED, widened_mark_for_records
 from discreet.errors import DiscreetError, check_flag, check_kind, check_path, raise_missing_extra
 from discreet.ledger import Rounds
 from discreet.mechanisms import JointSampler, OwnSampler
@@ -254,7 +254,7 @@ def _release_spark_frame(
     task_rows, read_records = (
         (_select_columns_of_job(frame, job), read_records_of_rows)
         if files is None
-        else _number_parts_of_files(frame, files, job)
+        else _make_part_numbers_frame_and_reader(frame, files, job)
     )
     bucket_rows = task_rows.mapInArrow(
         make_record_combiner(job, seed, tallies, read_records), _spark_schema_of_buckets(job)
@@ -331,19 +331,21 @@ def _without_byte_limit_of_batches(frame: DataFrame) -> Iterator[None]:
 def _refuse_bad_rows_of_frame(frame: DataFrame, job: Job) -> None:
     """Raise the error of a frame's rows, if there is one, with the numbers of the whole frame: a task knows those of its own rows alone."""
 
-    def count_rows_of_batches(batches: Batches) -> Batches:
+    def count_rows_by_problem(batches: Batches) -> Batches:
         reader = RecordReader(job.reading)
         for _ in read_records_of_rows(reader, job, batches):
             pass
         yield pa.RecordBatch.from_pydict({"counted": [reader.row_counts_by_problem]})
 
     total_reader = RecordReader(job.reading)
-    for row in _select_columns_of_job(frame, job).mapInArrow(count_rows_of_batches, "counted array<bigint>").collect():
+    for row in _select_columns_of_job(frame, job).mapInArrow(count_rows_by_problem, "counted array<bigint>").collect():
         total_reader.add_row_counts_by_problem(row["counted"])
     total_reader.refuse_bad_rows_with_counts()
 
 
-def _number_parts_of_files(frame: DataFrame, files: ParquetSource, job: Job) -> tuple[DataFrame, ReadRecords]:
+def _make_part_numbers_frame_and_reader(
+    frame: DataFrame, files: ParquetSource, job: Job
+) -> tuple[DataFrame, ReadRecords]:
     """A frame of the numbers of parts of files, one for each task, and what reads the parts."""
     schema = _polars_schema_of_spark_frame(frame)
     kinds = {name: schema[name] for name in job.reading.columns.all_column_names}
@@ -353,7 +355,7 @@ def _number_parts_of_files(frame: DataFrame, files: ParquetSource, job: Job) -> 
     return session.range(0, len(parts), 1, max(1, len(parts))), make_file_reader(files.name, kinds, parts)
 
 
-def _are_read_alike(files: ParquetSource, frame: DataFrame, columns: Sequence[str]) -> bool:
+def _can_tasks_read_like_spark(files: ParquetSource, frame: DataFrame, columns: Sequence[str]) -> bool:
     """Whether tasks can read these columns as Spark does: integers, floats, truth values and texts, in files without a huge footer."""
     schema = _polars_schema_of_spark_frame(frame)
     if files.columns.keys or files.most_column_chunks_of_a_file > _MOST_CHUNKS:
@@ -396,7 +398,7 @@ def _read_parquet_frame_keys_and_files(
     if files and not any(file.netloc or file.scheme != "file" for file in files):
         source = ParquetSource(path, [unquote(file.path) for file in files])
         source.columns.refuse_mismatched_columns(columns)
-        if not _are_read_alike(source, frame, columns):
+        if not _can_tasks_read_like_spark(source, frame, columns):
             source = None
     keys = [name for name in columns if files and name in partition_keys_in_path(files[0].path)]
     own_columns = session.read.option("recursiveFileLookup", "true").parquet(path).columns if keys else []
@@ -481,7 +483,7 @@ def _make_marks_of_listed_clients(clients: DataFrame, job: Job, seed: np.uint64)
         is_astray = F.isnan(name) | (F.abs(name) >= bound_of_exact_integers_in_float_type(kind))
         name = F.when(~is_astray, F.when(name.cast(names) == name, name))
 
-    def combine_marks(batches: Batches) -> Batches:
+    def pack_marks_of_listed_clients(batches: Batches) -> Batches:
         for table in join_small_batches(batches, READ_AT_ONCE):
             client_names = table.column("client").combine_chunks()
             if client_names.null_count:
@@ -489,7 +491,7 @@ def _make_marks_of_listed_clients(clients: DataFrame, job: Job, seed: np.uint64)
                     "the list of clients holds nulls, or floats that are no integers; nobody is called so, leave them out"
                 )
             outcomes: NDArray[Any] = np.zeros(len(client_names), dtype=job.reading.coding.record_type)
-            outcomes[:] = mark_widened_to_record_dtype(MARK_LISTED, outcomes)
+            outcomes[:] = widened_mark_for_records(MARK_LISTED, outcomes)
             columns = job.reading.columns
             counts = np.ones(
                 0 if columns.count_or_weight_column is None else len(client_names),
@@ -498,7 +500,9 @@ def _make_marks_of_listed_clients(clients: DataFrame, job: Job, seed: np.uint64)
             arrays = client_names_as_arrays(normalise_client_names(client_names))
             yield from pack_records_into_bucket_batches(RecordArrays(*arrays, outcomes, counts), seed)
 
-    return clients.select(name.cast(names).alias("client")).mapInArrow(combine_marks, _spark_schema_of_buckets(job))
+    return clients.select(name.cast(names).alias("client")).mapInArrow(
+        pack_marks_of_listed_clients, _spark_schema_of_buckets(job)
+    )
 
 
 def _polars_schema_of_spark_frame(frame: DataFrame) -> pl.Schema:

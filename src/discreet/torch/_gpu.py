@@ -133,7 +133,7 @@ class LaunchPlan:
             "ROWS": 32 // threads, "WIDTH": width, "num_warps": 1, "maxnreg": 64 if block <= 128 else 128,
         }  # fmt: skip
 
-    def programs_that_check_one_row(self, rows: int) -> int:
+    def number_of_programs_to_check_row(self, rows: int) -> int:
         """The number of programs that check one row: several if there are few rows."""
         return (
             max(1, min(long.MOST_PARTS.value, self.units, self.processors * _WAVES // rows))
@@ -141,7 +141,7 @@ class LaunchPlan:
             else 1
         )
 
-    def programs_that_solve_one_row(self, rows: int) -> int:
+    def number_of_programs_to_solve_row(self, rows: int) -> int:
         """The number of programs that solve one row over a reference: several if there are few rows."""
         split = self.most_split
         while split > 1 and split * rows > _RESIDENT * self.processors:
@@ -436,12 +436,12 @@ class _Launch:
 
     def _check_rows_and_draw_without_solving(self, words: torch.Tensor | None, listing: bool, stream: Any) -> None:
         """Check rows over a uniform reference. With words, draw those whose integers are shared, and list the others on request."""
-        plan, buffers, parts = self.plan, self.room, self.plan.programs_that_check_one_row(self.count)
+        plan, buffers, parts = self.plan, self.room, self.plan.number_of_programs_to_check_row(self.count)
         arguments = (
             self.p, buffers.few if words is None else words, self.out, buffers.listed, buffers.counts, buffers.seen, buffers.bad, plan.whole,
             self.size, self.size, plan.tolerances[0], parts, int(words is not None), int(listing),
         )  # fmt: skip
-        plan.launch_kernel(long.check_long_rows, self.count * parts, arguments, plan.checked, stream)
+        plan.launch_kernel(long.check_long_rows_and_draw_shared, self.count * parts, arguments, plan.checked, stream)
 
     def _solve_rows_and_draw_outcomes(
         self, words: torch.Tensor, row_numbers: torch.Tensor, rows: int, stream: Any
@@ -455,14 +455,14 @@ class _Launch:
         )  # fmt: skip
         constants = plan.solved
         if self.referenced:
-            split = plan.programs_that_solve_one_row(rows)
+            split = plan.number_of_programs_to_solve_row(rows)
             programs = rows * split
             if split > 1:
                 depth = plan.solved["DEPTH"] * split  # so that a program reads as many numbers at a time
                 constants = {**plan.solved, "DEPTH": depth, "SPLIT": split, "launch_cooperative_grid": True}
         else:
             programs = plan.solving if rows < 0 else min(plan.solving, rows * plan.most_split)
-        plan.launch_kernel(long.solve_long_rows, programs, arguments, constants, stream)
+        plan.launch_kernel(long.solve_long_rows_and_draw_outcomes, programs, arguments, constants, stream)
 
     def compute_integer_bounds_and_excess(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """L, U and E, (n, k) each, of rows that were all solved."""
@@ -475,19 +475,18 @@ class _Launch:
             )
         return lower, upper, excess
 
-    def lower_excess_and_fill_weights(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def compute_lower_bounds_excess_and_fill(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """L, E as far as it is given out, and the fill, (n, k) each, of rows that were all solved."""
         lower, upper, excess = self.compute_integer_bounds_and_excess()
         if self.plan.short:
-            return lower, *_excess_and_fill_up_to_totals(lower, upper, excess, TOTAL)
+            return lower, *_hand_out_excess_and_fill(lower, upper, excess, TOTAL)
         low, high, extra = (self.cut_into_portions(numbers) for numbers in (lower, upper, excess))
         _, least, wanted_totals, full_totals = self.portions.unbind(1)
-        totals = least + sum(_excess_and_fill_up_to_totals(least, full_totals, wanted_totals - least, TOTAL))
+        totals = least + sum(_hand_out_excess_and_fill(least, full_totals, wanted_totals - least, TOTAL))
         in_portions = [
-            self.join_portions(numbers)
-            for numbers in _excess_and_fill_up_to_totals(low, high, extra, totals[:, :, None])
+            self.join_portions(numbers) for numbers in _hand_out_excess_and_fill(low, high, extra, totals[:, :, None])
         ]
-        in_one = _excess_and_fill_up_to_totals(lower, upper, excess, TOTAL)
+        in_one = _hand_out_excess_and_fill(lower, upper, excess, TOTAL)
         cuttable = least[:, :1] >= 0
         return lower, *(torch.where(cuttable, cut, uncut) for cut, uncut in zip(in_portions, in_one, strict=True))
 
@@ -512,7 +511,7 @@ def draw_outcomes_on_gpu(rows: TensorRows, terms: Terms, source: IntegerFiller) 
 
 
 def launch_with_all_rows_solved(rows: TensorRows, terms: Terms) -> _Launch:
-    """The kernels on rows of which none shares its integer, with what `lower_excess_and_fill_weights` needs."""
+    """The kernels on rows of which none shares its integer, with what `compute_lower_bounds_excess_and_fill` needs."""
     nobody_shares = np.full(len(rows.p), TOTAL - 1, dtype=np.int64)
     return _Launch(rows, terms, FixedIntegers(nobody_shares), keep=True)
 
@@ -521,14 +520,14 @@ def integer_weights_on_gpu(rows: TensorRows, terms: Terms) -> torch.Tensor:
     """W = L + E + fill: the integers that `draw_outcomes_on_gpu` draws from."""
     if not len(rows.p):
         return torch.empty(tuple(rows.p.shape), dtype=torch.int64, device=rows.p.device)
-    lower, excess, fill = launch_with_all_rows_solved(rows, terms).lower_excess_and_fill_weights()
+    lower, excess, fill = launch_with_all_rows_solved(rows, terms).compute_lower_bounds_excess_and_fill()
     weights = lower + excess + fill
     if not bool((weights.sum(1) == TOTAL).all()):
         raise DiscreetError("weights do not sum to 2^62: these are not the integers of the draw; please report this")
     return weights
 
 
-def _excess_and_fill_up_to_totals(
+def _hand_out_excess_and_fill(
     lower: torch.Tensor, upper: torch.Tensor, excess: torch.Tensor, totals: torch.Tensor | int
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """How much of the excess each outcome gets, and of the fill after it, beyond `lower`, along the last axis; all sum to `totals`."""

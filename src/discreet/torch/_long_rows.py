@@ -1,10 +1,10 @@
 """The Triton kernels for long rows that `discreet.torch._gpu` launches: to check and to solve them, and to write the integers for `weights`.
 
-Over a uniform reference `check_long_rows` reads every row once. A row whose integer falls on the part that all clients share has its
-outcome then, and the others are listed for `solve_long_rows`. Over any other reference `solve_long_rows` takes all rows. It finds the
-slope, first on a sample of the row in registers, then from four slopes around it on the whole row, usually in one or two passes over
-memory. It finds the outcome without another pass, because a row is drawn in two steps: first one of its portions, then an outcome of that
-portion (`_portions`).
+Over a uniform reference `check_long_rows_and_draw_shared` reads every row once. A row whose integer falls on the part that all clients share
+has its outcome then, and the others are listed for `solve_long_rows_and_draw_outcomes`. Over any other reference that kernel takes all rows.
+It finds the slope, first on a sample of the row in registers, then from four slopes around it on the whole row, usually in one or two passes
+over memory. It finds the outcome without another pass, because a row is drawn in two steps: first one of its portions, then an outcome of
+that portion (`_portions`).
 
 Listed rows, and few rows over a reference, are solved by groups of programs. Each program of a group sums some of the portions of a row,
 and all add up the sums of all portions in the same order. The sum of the reference is added up in integers, so it has no order. So the number
@@ -20,13 +20,13 @@ from discreet.torch._portions import (
     SURELY_WHOLE,
     TOTAL,
     add_bounds,
-    bound_portions,
-    choose_known_at_slope,
-    find_outcome,
+    bound_portion_totals,
     find_outcome_in_lane,
     find_outcome_in_row,
+    find_outcome_in_weight_part,
     find_portion,
     interpolate_portion_totals,
+    select_value_at_evaluated_slope,
 )
 from discreet.torch._tiles import (
     BASE,
@@ -40,22 +40,22 @@ from discreet.torch._tiles import (
     TURNS,
     UNKNOWN,
     WHOLE,
-    combine_seen_of_lanes,
     factor_to_total,
     finite_largest_logit,
     floor_divide,
     guess_slope,
     integer_bounds_and_excess,
     is_distribution,
+    largest_logit_or_sum_of_lanes,
     load_numbers,
     masses_of_numbers,
     narrow_bracket,
+    order_independent_sum,
     propose_slopes,
-    reduce_sums,
-    scan_row,
+    reduce_sums_at_four_slopes,
+    scan_row_at_four_slopes,
     scan_row_for_reference_mass,
     slope_and_lift_of_solution,
-    sum_in_any_order,
     wait_for_group,
     word_to_integer,
 )
@@ -70,7 +70,7 @@ _AROUND = tl.constexpr(1.25)
 
 
 @triton.jit(do_not_specialize=["parts", "drawing", "listing"])
-def check_long_rows(
+def check_long_rows_and_draw_shared(
     p,
     words,
     out,
@@ -139,7 +139,7 @@ def store_shared_outcomes(words, out, whole, rows, BLOCK: tl.constexpr):
 
 
 @triton.jit(do_not_specialize=["m_step", "rows", "most", "keep"])
-def solve_long_rows(
+def solve_long_rows_and_draw_outcomes(
     p, m, listed, counts, words, solved, portions, out, bad, reals, whole, sums, counters, size, stride, m_step, p_scale, m_scale,
     p_tolerance, m_tolerance, sample_step, rows, most, keep,
     REFERENCE: tl.constexpr, LOGITS: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr, SAMPLED: tl.constexpr, WIDTH: tl.constexpr,
@@ -218,7 +218,7 @@ def solve_long_rows(
             every = sums + (phase % 2) * (PORTIONS * SUMS)
             if REFERENCE:
                 if solving:
-                    f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z_now, p_seen, m_seen = scan_row(
+                    f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z_now, p_seen, m_seen = scan_row_at_four_slopes(
                         p_row, m_row, part * OWN, size, p_shift, m_shift, p_scale, m_scale, b, B, one, two, three, four,
                         REFERENCE, LOGITS, DEPTH, OWN, BLOCK,
                     )  # fmt: skip
@@ -236,8 +236,8 @@ def solve_long_rows(
                         f_one,
                         f_one,
                     )
-                p_all = combine_seen_of_lanes(p_seen, LOGITS)
-                m_all = combine_seen_of_lanes(m_seen, LOGITS)
+                p_all = largest_logit_or_sum_of_lanes(p_seen, LOGITS)
+                m_all = largest_logit_or_sum_of_lanes(m_seen, LOGITS)
                 if SPLIT > 1:
                     mine = every + part * OWN + tl.arange(0, OWN)
                     tl.store(mine + 0 * BLOCK, f_one)
@@ -264,18 +264,18 @@ def solve_long_rows(
                     g_four = tl.load(theirs + 7 * BLOCK, cache_modifier=".cg")
                     z_now = tl.load(theirs + 8 * BLOCK, cache_modifier=".cg")
                     parts = every + tl.arange(0, SPLIT)
-                    p_all = combine_seen_of_lanes(tl.load(parts + 9 * BLOCK, cache_modifier=".cg"), LOGITS)
-                    m_all = combine_seen_of_lanes(tl.load(parts + 10 * BLOCK, cache_modifier=".cg"), LOGITS)
+                    p_all = largest_logit_or_sum_of_lanes(tl.load(parts + 9 * BLOCK, cache_modifier=".cg"), LOGITS)
+                    m_all = largest_logit_or_sum_of_lanes(tl.load(parts + 10 * BLOCK, cache_modifier=".cg"), LOGITS)
                 if again:  # the sum of the first pass with these shifts
                     z_portions = z_now
-                    z = sum_in_any_order(z_now)
+                    z = order_independent_sum(z_now)
             else:
                 for unit in range(part, units, split):
-                    f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z_now, p_seen, m_seen = scan_row(
+                    f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z_now, p_seen, m_seen = scan_row_at_four_slopes(
                         p_row, m_row, unit * UNIT, tl.minimum(size, unit * UNIT + UNIT), p_shift, m_shift, p_scale, m_scale, b, B,
                         one, two, three, four, REFERENCE, LOGITS, DEPTH, BLOCK, BLOCK,
                     )  # fmt: skip
-                    f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four = reduce_sums(
+                    f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four = reduce_sums_at_four_slopes(
                         f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, 0
                     )
                     mine = every + unit * SUMS
@@ -287,7 +287,7 @@ def solve_long_rows(
                     tl.store(mine + 5, g_three)
                     tl.store(mine + 6, f_four)
                     tl.store(mine + 7, g_four)
-                    tl.store(mine + 8, combine_seen_of_lanes(p_seen, LOGITS))
+                    tl.store(mine + 8, largest_logit_or_sum_of_lanes(p_seen, LOGITS))
                 wait_for_group(counter, phase, split)
                 phase += 1
                 is_known = numbers_of_portions < units
@@ -301,12 +301,12 @@ def solve_long_rows(
                 f_four = tl.load(every + 6, mask=is_known, other=0.0, cache_modifier=".cg")
                 g_four = tl.load(every + 7, mask=is_known, other=0.0, cache_modifier=".cg")
                 nothing = float("-inf") if LOGITS else 0.0
-                p_all = combine_seen_of_lanes(
+                p_all = largest_logit_or_sum_of_lanes(
                     tl.load(every + 8, mask=is_known, other=nothing, cache_modifier=".cg"), LOGITS
                 )
                 m_all = p_all
-            f_one_all, g_one_all, f_two_all, g_two_all, f_three_all, g_three_all, f_four_all, g_four_all = reduce_sums(
-                f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, 0
+            f_one_all, g_one_all, f_two_all, g_two_all, f_three_all, g_three_all, f_four_all, g_four_all = (
+                reduce_sums_at_four_slopes(f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, 0)
             )
             good = is_distribution(p_all, p_tolerance, LOGITS)
             if REFERENCE:
@@ -325,10 +325,18 @@ def solve_long_rows(
                 low, f_low, g_low, high, f_high, g_high, one, f_one_all * b - z, g_one_all, two, f_two_all * b - z, g_two_all,
                 three, f_three_all * b - z, g_three_all, four, f_four_all * b - z, g_four_all, usable,
             )  # fmt: skip
-            f_below = choose_known_at_slope(low, f_below, one, f_one, two, f_two, three, f_three, four, f_four)
-            g_below = choose_known_at_slope(low, g_below, one, g_one, two, g_two, three, g_three, four, g_four)
-            f_above = choose_known_at_slope(high, f_above, one, f_one, two, f_two, three, f_three, four, f_four)
-            g_above = choose_known_at_slope(high, g_above, one, g_one, two, g_two, three, g_three, four, g_four)
+            f_below = select_value_at_evaluated_slope(
+                low, f_below, one, f_one, two, f_two, three, f_three, four, f_four
+            )
+            g_below = select_value_at_evaluated_slope(
+                low, g_below, one, g_one, two, g_two, three, g_three, four, g_four
+            )
+            f_above = select_value_at_evaluated_slope(
+                high, f_above, one, f_one, two, f_two, three, f_three, four, f_four
+            )
+            g_above = select_value_at_evaluated_slope(
+                high, g_above, one, g_one, two, g_two, three, g_three, four, g_four
+            )
             most_open = tl.maximum(tl.maximum(g_one_all, g_two_all), tl.maximum(g_three_all, g_four_all))
             least_open = tl.minimum(tl.minimum(g_one_all, g_two_all), tl.minimum(g_three_all, g_four_all))
             wide = tl.where(most_open - least_open <= _STEADY * most_open, NEARLY, 0.0)  # else corners may cancel out
@@ -358,7 +366,7 @@ def solve_long_rows(
         wanted_totals = (totals.to(tl.float64) * (TOTAL / z.to(tl.float64))).to(tl.int64)
         if REFERENCE:
             columns_per_lane = tl.cdiv(size, BLOCK)
-            surely, least, fullest = bound_portions(
+            surely, least, fullest = bound_portion_totals(
                 z_portions, base, ratio, columns_per_lane, columns_per_lane + MORE_ROUNDINGS
             )
         else:
@@ -427,12 +435,12 @@ def solve_long_rows(
                 first = portion * UNIT
                 end = tl.minimum(size, first + UNIT)
                 rest = at + tl.zeros((1,), tl.int64)
-                outcome, rest = find_outcome(
+                outcome, rest = find_outcome_in_weight_part(
                     1, p_row, p_row, first, end, rest, p_shift, zero, p_scale, p_scale, steep, lift, zero, zero, lower, upper,
                     False, LOGITS, DEPTH * BLOCK,
                 )  # fmt: skip
                 if tl.max(outcome, 0) < 0:
-                    outcome, rest = find_outcome(
+                    outcome, rest = find_outcome_in_weight_part(
                         2, p_row, p_row, first, end, rest, p_shift, zero, p_scale, p_scale, steep, lift, zero, zero, lower, upper,
                         False, LOGITS, DEPTH * BLOCK,
                     )  # fmt: skip

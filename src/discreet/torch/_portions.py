@@ -6,7 +6,7 @@ far as the passes over the row tell it, clipped to what the portion can hold: su
 assigned in this order: L of every outcome, then the excess, then the remaining room. So every outcome has between L and U integers, and
 errors of V can cost utility only.
 
-Over a uniform reference sum L and sum U are known. Over any other `bound_portions` bounds them by the sum of the portion's masses. A
+Over a uniform reference sum L and sum U are known. Over any other `bound_portion_totals` bounds them by the sum of the portion's masses. A
 reference of which a portion is too small for these bounds is drawn as a single portion. All of this depends on the reference alone.
 """
 
@@ -15,7 +15,7 @@ import triton.language as tl
 
 from discreet.torch._tiles import (
     WHOLE,
-    first_column_past,
+    first_column_where_sum_exceeds,
     integer_bounds_and_excess,
     load_numbers,
     masses_of_numbers,
@@ -32,7 +32,7 @@ _SEARCHED = tl.constexpr(4096)  # outcomes of a row that a program searches at a
 
 
 @triton.jit
-def find_outcome(
+def find_outcome_in_weight_part(
     PART: tl.constexpr,
     p, m, first, size, rest, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, lower, upper,
     REFERENCE: tl.constexpr, LOGITS: tl.constexpr, BLOCK: tl.constexpr,
@@ -65,7 +65,7 @@ def find_outcome(
             part = high - low - excess
         sums, here = row_sums_and_whether_rest_is_inside(part, rest)
         if tl.max(here.to(tl.int32), 0) > 0:
-            outcome = first_column_past(part, rest, columns, size)
+            outcome = first_column_where_sum_exceeds(part, rest, columns, size)
         else:
             rest = rest - sums
         first += BLOCK
@@ -90,7 +90,7 @@ def find_portion(start, end, rest, PORTIONS: tl.constexpr):
 
 
 @triton.jit
-def choose_known_at_slope(slope, before, one, of_one, two, of_two, three, of_three, four, of_four):
+def select_value_at_evaluated_slope(slope, before, one, of_one, two, of_two, three, of_three, four, of_four):
     """What is known of every portion at a slope: if it is one of the four, what belongs to that; else what was known before."""
     return tl.where(
         slope == one,
@@ -115,7 +115,7 @@ def interpolate_portion_totals(slope, low, known_low, f_low, g_low, high, known_
 
 
 @triton.jit
-def bound_portions(z, base, ratio, each, additions):
+def bound_portion_totals(z, base, ratio, each, additions):
     """Of portions of at most `each` outcomes: (at most sum L, at least sum L, at most sum U), as integers, from their sums z of masses.
 
     z was rounded `additions` times, L and U are rounded down, and every product is rounded. Without mass all three are 0.
@@ -176,7 +176,7 @@ def find_outcome_in_row(
     rest = uniform + tl.zeros((1,), tl.int64)
     for part in tl.static_range(3):
         if tl.max(outcome, 0) < 0:
-            outcome, rest = find_outcome(
+            outcome, rest = find_outcome_in_weight_part(
                 part, p, m, 0, size, rest, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, ratio, ratio,
                 True, LOGITS, _SEARCHED,
             )  # fmt: skip

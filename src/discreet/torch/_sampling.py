@@ -111,7 +111,7 @@ def _refuse_other_arguments(function: str, arguments: tuple[Any, ...], keywords:
             )
 
 
-def _accept_generator(draw: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+def _accept_rng_keyword(draw: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     """The same function with a keyword `rng`, for reproducible draws."""
     rng_text = "        rng: a seeded numpy or torch Generator, for experiments; the outcomes are then NOT private, and a warning says so.\n"
 
@@ -133,7 +133,7 @@ def _accept_generator(draw: Callable[..., torch.Tensor]) -> Callable[..., torch.
     return call_with_generator
 
 
-def _accept_gradients(describe: Callable[P, torch.Tensor]) -> Callable[P, torch.Tensor]:
+def _make_differentiable(describe: Callable[P, torch.Tensor]) -> Callable[P, torch.Tensor]:
     """The same function, differentiable in the clients' rows where torch records gradients."""
 
     @wraps(describe)
@@ -148,7 +148,7 @@ def _accept_gradients(describe: Callable[P, torch.Tensor]) -> Callable[P, torch.
     return cast("Callable[P, torch.Tensor]", call_with_gradients)
 
 
-@_accept_generator
+@_accept_rng_keyword
 @_accept_keywords_for_rows_and_terms(_read_rows_and_terms)
 def release(rows: TensorRows, terms: Terms) -> torch.Tensor:
     """One private outcome for each row, from integer weights and the operating system's entropy.
@@ -186,7 +186,7 @@ def weights(rows: TensorRows, terms: Terms) -> torch.Tensor:
     return _integer_weights(rows, terms).reshape(*rows.shape, rows.size)
 
 
-@_accept_gradients
+@_make_differentiable
 @_accept_keywords_for_rows_and_terms(_read_rows_and_terms)
 def output(rows: TensorRows, terms: Terms) -> torch.Tensor:
     """The output distribution Q(.|P) of each row, differentiable in logits or probabilities.

@@ -22,7 +22,7 @@ from discreet.torch._tiles import (
     WHOLE,
     factor_to_total,
     finite_largest_logit,
-    first_column_past,
+    first_column_where_sum_exceeds,
     floor_divide,
     integer_bounds_and_excess,
     is_distribution,
@@ -53,7 +53,7 @@ def _sum_rows(tile):
 
 
 @triton.jit
-def _descend_to_slopes(p_mass, start, z, b, going):
+def _find_slopes_without_ceilings(p_mass, start, z, b, going):
     """(slope, whether F is near 0 there) of each row `going`, where masses have floors alone: F is convex and at least 0 at the start.
 
     So each of Newton's steps ends above the solution, and after finitely many on it.
@@ -233,7 +233,7 @@ def draw_short_rows(
             total = z if REFERENCE else zero + size
             slope, lift = slope_and_lift_of_solution(solving, slope, low, f_low, total, b, B)
         else:
-            slope, near = _descend_to_slopes(p_mass, start, z, b, solving)
+            slope, near = _find_slopes_without_ceilings(p_mass, start, z, b, solving)
         if REFERENCE:
             steep = factor_to_total(slope, z, REFERENCE)
             base = share / tl.where(z > 0.0, z, 1.0)
@@ -290,7 +290,7 @@ def draw_short_rows(
                 room = high_again - low_again - excess_again
                 room_sum, ends_here = row_sums_and_whether_rest_is_inside(room, left)
                 searching = lost & (outcome < 0)
-                filled_column = first_column_past(room, left, those, size)
+                filled_column = first_column_where_sum_exceeds(room, left, those, size)
                 outcome = tl.where(searching & ends_here, filled_column, outcome)
                 left = tl.where(searching & (ends_here == 0), left - room_sum, left)
     tl.store(out + row, outcome, mask=live)

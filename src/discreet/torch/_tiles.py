@@ -8,8 +8,8 @@ so neither has to be normalised before F is evaluated. Over a uniform reference 
 slope G(t) = the sum of e_p over what is not clipped. An inexact slope t costs utility only: the integers below lie in the lattice for every
 t, including NaN.
 
-`scan_row` sums a long row at several slopes in one pass. Every lane of a program sums the numbers that it reads, one after the other. The
-order is the same in every pass, and it does not depend on the client. Numbers are read ahead through shared memory.
+`scan_row_at_four_slopes` sums a long row in one pass. Every lane of a program sums the numbers that it reads, one after the other. The order
+is the same in every pass, and it does not depend on the client. Numbers are read ahead through shared memory.
 """
 
 import triton
@@ -88,17 +88,17 @@ def clip_masses(p_mass, low, high, slope):
 
 
 @triton.jit
-def _add_sums(a, b, c, d, e, f, g, h, a_more, b_more, c_more, d_more, e_more, f_more, g_more, h_more):
+def _add_eight_sums(a, b, c, d, e, f, g, h, a_more, b_more, c_more, d_more, e_more, f_more, g_more, h_more):
     return a + a_more, b + b_more, c + c_more, d + d_more, e + e_more, f + f_more, g + g_more, h + h_more
 
 
 @triton.jit
-def reduce_sums(f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, AXIS: tl.constexpr):
+def reduce_sums_at_four_slopes(f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, AXIS: tl.constexpr):
     """Sums of F and G at four slopes in one reduction, so that threads synchronise once.
 
     None of them may be a product: fused with a sum, it would be rounded in one thread and not in another, and threads would disagree.
     """
-    return tl.reduce((f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four), AXIS, _add_sums)
+    return tl.reduce((f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four), AXIS, _add_eight_sums)
 
 
 @triton.jit
@@ -106,20 +106,20 @@ def narrow_bracket(
     low, f_low, g_low, high, f_high, g_high, one, f_one, g_one, two, f_two, g_two, three, f_three, g_three, four, f_four, g_four, which,
 ):  # fmt: skip
     """The bracket after evaluating F and G at four more slopes, for the rows `which`."""
-    low, f_low, g_low, high, f_high, g_high = narrow_by_slope(
+    low, f_low, g_low, high, f_high, g_high = narrow_bracket_by_one_slope(
         low, f_low, g_low, high, f_high, g_high, one, f_one, g_one, which
     )
-    low, f_low, g_low, high, f_high, g_high = narrow_by_slope(
+    low, f_low, g_low, high, f_high, g_high = narrow_bracket_by_one_slope(
         low, f_low, g_low, high, f_high, g_high, two, f_two, g_two, which
     )
-    low, f_low, g_low, high, f_high, g_high = narrow_by_slope(
+    low, f_low, g_low, high, f_high, g_high = narrow_bracket_by_one_slope(
         low, f_low, g_low, high, f_high, g_high, three, f_three, g_three, which
     )
-    return narrow_by_slope(low, f_low, g_low, high, f_high, g_high, four, f_four, g_four, which)
+    return narrow_bracket_by_one_slope(low, f_low, g_low, high, f_high, g_high, four, f_four, g_four, which)
 
 
 @triton.jit
-def narrow_by_slope(low, f_low, g_low, high, f_high, g_high, slope, f, g, which):
+def narrow_bracket_by_one_slope(low, f_low, g_low, high, f_high, g_high, slope, f, g, which):
     """The bracket after evaluating F and G at one more slope, for the rows `which`."""
     below = which & (f < 0.0) & (slope >= low)
     above = which & (f >= 0.0) & (slope <= high)
@@ -250,7 +250,7 @@ def row_sums_and_whether_rest_is_inside(part, rest):
 
 
 @triton.jit
-def first_column_past(part, rest, columns, size):
+def first_column_where_sum_exceeds(part, rest, columns, size):
     """The first column whose running sum exceeds `rest`. Overflows occur only behind it."""
     ends = tl.cumsum(part, 1)
     return tl.min(tl.where(ends > rest[:, None], columns[None, :], size), 1).to(tl.int64)
@@ -268,7 +268,7 @@ def wait_for_group(counter, phase, number):
 
 
 @triton.jit
-def sum_in_any_order(numbers):
+def order_independent_sum(numbers):
     """The sum of at most 2^10 numbers that are not negative: in integers, so that it is the same in every order.
 
     The integers are multiples of 2^-51 of the largest number or less: the rest of each number is lost.
@@ -281,7 +281,7 @@ def sum_in_any_order(numbers):
 
 @triton.jit
 def _load_numbers_keeping_nan(places, inside, LOGITS: tl.constexpr):
-    """As `load_numbers`, but NaN stays among logits: `_combine_seen` finds it."""
+    """As `load_numbers`, but NaN stays among logits: `_largest_logit_or_sum_of_pair` finds it."""
     if LOGITS:
         numbers = tl.load(places, mask=inside, other=float("-inf")).to(tl.float32)
     else:
@@ -290,7 +290,7 @@ def _load_numbers_keeping_nan(places, inside, LOGITS: tl.constexpr):
 
 
 @triton.jit
-def _combine_seen(one, other, LOGITS: tl.constexpr):
+def _largest_logit_or_sum_of_pair(one, other, LOGITS: tl.constexpr):
     """What `is_distribution` takes of two sets of numbers: the larger logit, or NaN if there is any; or the sum of probabilities."""
     return _larger_or_nan(one, other) if LOGITS else one + other
 
@@ -301,7 +301,7 @@ def _larger_or_nan(one, other):
 
 
 @triton.jit
-def combine_seen_of_lanes(seen, LOGITS: tl.constexpr):
+def largest_logit_or_sum_of_lanes(seen, LOGITS: tl.constexpr):
     """What `is_distribution` takes of all lanes."""
     return tl.reduce(seen, 0, _larger_or_nan) if LOGITS else tl.sum(seen, 0)
 
@@ -315,7 +315,7 @@ def _add_clipped_masses(f, g, p_mass, low, high, slope):
 
 
 @triton.jit
-def scan_row(
+def scan_row_at_four_slopes(
     p, m, start, size, p_shift, m_shift, p_scale, m_scale, b, B, one, two, three, four,
     REFERENCE: tl.constexpr, LOGITS: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr,
 ):  # fmt: skip
@@ -346,7 +346,7 @@ def scan_row(
                 if REFERENCE
                 else tl.full((BLOCK,), 1.0, tl.float32)
             )
-            f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z, p_seen, m_seen = _scan_numbers(
+            f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z, p_seen, m_seen = _add_numbers_to_row_sums(
                 p_numbers, m_numbers, p_shift, m_shift, p_scale, m_scale, widest, one, two, three, four,
                 f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z, p_seen, m_seen, REFERENCE, LOGITS,
             )  # fmt: skip
@@ -355,7 +355,7 @@ def scan_row(
         inside = columns < size
         p_numbers = _load_numbers_keeping_nan(p + columns, inside, LOGITS)
         m_numbers = _load_numbers_keeping_nan(m + columns, inside, LOGITS) if REFERENCE else tl.where(inside, 1.0, 0.0)
-        f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z, p_seen, m_seen = _scan_numbers(
+        f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z, p_seen, m_seen = _add_numbers_to_row_sums(
             p_numbers, m_numbers, p_shift, m_shift, p_scale, m_scale, widest, one, two, three, four,
             f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z, p_seen, m_seen, REFERENCE, LOGITS,
         )  # fmt: skip
@@ -363,15 +363,15 @@ def scan_row(
 
 
 @triton.jit
-def _scan_numbers(
+def _add_numbers_to_row_sums(
     p_numbers, m_numbers, p_shift, m_shift, p_scale, m_scale, widest, one, two, three, four,
     f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z, p_seen, m_seen, REFERENCE: tl.constexpr, LOGITS: tl.constexpr,
 ):  # fmt: skip
-    """The sums of `scan_row` with one more number in each lane."""
-    p_seen = _combine_seen(p_seen, p_numbers, LOGITS)
+    """The sums of `scan_row_at_four_slopes` with one more number in each lane."""
+    p_seen = _largest_logit_or_sum_of_pair(p_seen, p_numbers, LOGITS)
     p_mass = masses_of_numbers(p_numbers, p_shift, p_scale, LOGITS)
     if REFERENCE:
-        m_seen = _combine_seen(m_seen, m_numbers, LOGITS)
+        m_seen = _largest_logit_or_sum_of_pair(m_seen, m_numbers, LOGITS)
         m_mass = masses_of_numbers(m_numbers, m_shift, m_scale, LOGITS)
     else:
         m_mass = m_numbers
@@ -397,7 +397,7 @@ def scan_row_for_reference_mass(
     BLOCK: tl.constexpr,
     STEP: tl.constexpr,
 ):
-    """As `scan_row` over a reference, without slopes; z is added up in the same order."""
+    """As `scan_row_at_four_slopes` over a reference, without slopes; z is added up in the same order."""
     z = tl.zeros((BLOCK,), tl.float32)
     p_seen = tl.full((BLOCK,), float("-inf") if LOGITS else 0.0, tl.float32)
     m_seen = p_seen
@@ -405,15 +405,17 @@ def scan_row_for_reference_mass(
     for first in tl.range(start, whole_steps_end, DEPTH * STEP, num_stages=_STAGES):
         for depth in tl.static_range(DEPTH):
             columns = first + depth * STEP + tl.arange(0, BLOCK)
-            p_seen = _combine_seen(p_seen, _load_numbers_keeping_nan(p + columns, True, LOGITS), LOGITS)
+            p_seen = _largest_logit_or_sum_of_pair(p_seen, _load_numbers_keeping_nan(p + columns, True, LOGITS), LOGITS)
             m_numbers = _load_numbers_keeping_nan(m + columns, True, LOGITS)
-            m_seen = _combine_seen(m_seen, m_numbers, LOGITS)
+            m_seen = _largest_logit_or_sum_of_pair(m_seen, m_numbers, LOGITS)
             z += masses_of_numbers(m_numbers, m_shift, m_scale, LOGITS)
     for first in range(whole_steps_end, size, STEP):
         columns = first + tl.arange(0, BLOCK)
-        p_seen = _combine_seen(p_seen, _load_numbers_keeping_nan(p + columns, columns < size, LOGITS), LOGITS)
+        p_seen = _largest_logit_or_sum_of_pair(
+            p_seen, _load_numbers_keeping_nan(p + columns, columns < size, LOGITS), LOGITS
+        )
         m_numbers = _load_numbers_keeping_nan(m + columns, columns < size, LOGITS)
-        m_seen = _combine_seen(m_seen, m_numbers, LOGITS)
+        m_seen = _largest_logit_or_sum_of_pair(m_seen, m_numbers, LOGITS)
         z += masses_of_numbers(m_numbers, m_shift, m_scale, LOGITS)
     return z, p_seen, m_seen
 
@@ -442,7 +444,7 @@ def guess_slope(p_mass, m_mass, b, B):
         f_two, g_two = _clipped_mass_sums(p_mass, m_mass * b, m_mass * B, two)
         f_three, g_three = _clipped_mass_sums(p_mass, m_mass * b, m_mass * B, three)
         f_four, g_four = _clipped_mass_sums(p_mass, m_mass * b, m_mass * B, four)
-        f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four = reduce_sums(
+        f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four = reduce_sums_at_four_slopes(
             f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, 0
         )
         low, f_low, g_low, high, f_high, g_high = narrow_bracket(

@@ -49,7 +49,7 @@ class FaultySampler:
             draw_integers_below(randomness, self.sampler.blocks.block_count, count)
         )
         rank = draw_integers_below(randomness, self.own.blocks_per_point, count)
-        own = self.own.reports_holding_outcomes(np.full(count, outcome), rank)
+        own = self.own.reports_of_ranks_holding_outcomes(np.full(count, outcome), rank)
         return np.where(randomness.integers(count) >= self.weight, own, uniform)
 
 

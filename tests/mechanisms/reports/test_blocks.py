@@ -127,7 +127,7 @@ def test_ranks_name_every_block_once_and_every_block_that_holds_an_outcome_once(
     assert family.are_valid_reports(reports).all()
     for outcome in range(family.size):
         rank = np.arange(family.blocks_per_point)
-        holding = family.reports_holding_outcomes(np.full(family.blocks_per_point, outcome), rank)
+        holding = family.reports_of_ranks_holding_outcomes(np.full(family.blocks_per_point, outcome), rank)
         expected = reports[family.holds(reports, np.array([outcome]))]
         assert np.array_equal(np.sort(holding), np.sort(expected))
 
@@ -146,7 +146,7 @@ def test_the_largest_masks_use_all_64_bits() -> None:
     family = MaskedSubsets(64, 32)
     last = family.reports_of_ranks(np.array([family.block_count - 1]))
     assert int(last[0]) == ((1 << 32) - 1) << 32
-    holding = family.reports_holding_outcomes(np.array([63, 0]), np.array([family.blocks_per_point - 1, 0]))
+    holding = family.reports_of_ranks_holding_outcomes(np.array([63, 0]), np.array([family.blocks_per_point - 1, 0]))
     assert family.holds(holding, np.array([63, 0])).all()
     assert family.are_valid_reports(holding).all()
 
@@ -168,7 +168,7 @@ def test_inner_products_do_not_wrap_around() -> None:
     digits = [(divmod(int(i), wide.prime), divmod(int(j), wide.prime)) for i, j in zip(a, x, strict=True)]
     expected = [(i[0] * j[0] + i[1] * j[1]) % wide.prime for i, j in digits]
     assert wide.inner_product(a, x).tolist() == expected
-    reports = wide.reports_holding_outcomes(x, rng.integers(0, wide.blocks_per_point, 200))
+    reports = wide.reports_of_ranks_holding_outcomes(x, rng.integers(0, wide.blocks_per_point, 200))
     assert wide.holds(reports, x).all()
     assert wide.are_valid_reports(reports).all()
 

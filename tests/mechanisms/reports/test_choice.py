@@ -118,10 +118,10 @@ def test_blocks_are_of_the_kind_that_fits() -> None:
 def test_the_uniform_population_has_the_largest_variance() -> None:
     """The sum over outcomes of q(1 - q) is concave in the shares and symmetric; here for a few populations."""
     found = own_and_other_outcome_chances(107, 28, math.e)
-    uniform = 104 * found.variance(1 / 104)
+    uniform = 104 * found.share_estimate_variance(1 / 104)
     for shares in ([1.0] + [0.0] * 103, [0.5, 0.5] + [0.0] * 102, [0.02] * 26 + [0.48 / 78] * 78):
         assert sum(shares) == pytest.approx(1.0)
-        assert sum(found.variance(share) for share in shares) <= uniform
+        assert sum(found.share_estimate_variance(share) for share in shares) <= uniform
 
 
 @pytest.mark.parametrize("epsilon", [30.0, 64.0, 1e-9])

@@ -113,7 +113,7 @@ def test_inverse_transform_draws_from_the_law(preset: str) -> None:
 def test_chains_draw_from_the_law(preset: str) -> None:
     exact, weights, count = inverted(20_000, preset), np.array([3.0]), 2_500
     chosen = PRESETS[preset]
-    walked = compiled.walk_chains(
+    walked = compiled.draw_points_by_metropolis(
         strong_network(1)[None],
         weights,
         SMALL.width,
@@ -143,7 +143,9 @@ def test_chains_in_the_plane_draw_from_the_law() -> None:
     expected = float((weight * value).sum() / weight.sum())
     low, high = np.full(2, -np.inf), np.full(2, np.inf)
     training = Training(samples=6_000, batch=6_000, burn_in=60)
-    walked = compiled.walk_chains(row[None], np.array([2.0]), SMALL.width, True, chosen.high, low, high, 6_000, 61, rng)
+    walked = compiled.draw_points_by_metropolis(
+        row[None], np.array([2.0]), SMALL.width, True, chosen.high, low, high, 6_000, 61, rng
+    )
     batched = tensors.draw_points_by_metropolis(
         row[None, None], np.array([[2.0]]), low, high, training, chosen, 3, "cpu"
     )[0]

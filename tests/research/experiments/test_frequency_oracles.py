@@ -113,7 +113,7 @@ def test_estimates_are_unbiased_and_have_the_stated_variance(kind: type[Frequenc
     raw = np.repeat(np.arange(5), [40, 20, 10, 5, 5])  # the last outcome is held by nobody
     shares, rng = np.bincount(raw, minlength=6) / len(raw), np.random.default_rng(2)
     found = np.array([oracle.simulate_share_estimates(raw, rng) for _ in range(times)])
-    variance = oracle.estimate_variance_times_clients(shares) / len(raw)
+    variance = oracle.share_variance_times_clients(shares) / len(raw)
     assert (np.abs(found.mean(axis=0) - shares) <= 5.0 * np.sqrt(variance / times)).all()
     assert found.var(axis=0) == pytest.approx(variance, rel=7.0 * math.sqrt(2.0 / times))
 

@@ -90,7 +90,7 @@ def test_who_is_closer(
     contest = SampleOracleContest(with_errors(recorded.rows[0], **errors))
     assert {contest.best_sampler_name, contest.best_oracle_name} == set(errors)
     assert contest.winner == winner
-    assert contest.beats_uniform_guess == informative
+    assert contest.either_beats_uniform_guess == informative
 
 
 def test_findings_say_who_wins_where(recorded: RecordedRun[SetAtBudget]) -> None:

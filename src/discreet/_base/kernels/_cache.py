@@ -241,7 +241,7 @@ class FunctionCache:
         except UntrustedFile as error:
             _warn_of_untrusted_root(root, error)
         except OSError as error:
-            _print_warning_once(
+            _log_warning_once(
                 "full", f"compiled code could not be kept in {root}: {error.strerror}; it is compiled again next time"
             )
 
@@ -440,7 +440,7 @@ def writable_cache_root() -> Path | None:
 
 def _warn_of_untrusted_root(root: Path, error: UntrustedFile) -> None:
     # not chmod: that would trust files that may have been tampered with
-    _print_warning_once(
+    _log_warning_once(
         str(root), f"compiled code in {root} is not used: {error}; remove that folder, or name another DISCREET_CACHE"
     )
 
@@ -526,17 +526,17 @@ def _initialise_numba_runtime(context: Any) -> None:
 
 def _warn_of_compiling() -> None:
     if writable_cache_root() is not None:
-        _print_warning_once("compiling", "compiling the kernels, once: half a minute or so")
+        _log_warning_once("compiling", "compiling the kernels, once: half a minute or so")
     else:
         roots = ", ".join(map(str, cache_roots()))
-        _print_warning_once(
+        _log_warning_once(
             "compiling",
             f"compiling the kernels for this process alone, half a minute or so: none of {roots} can be written; "
             "set DISCREET_CACHE, or run python -m discreet.tables.warm_up where the image is built",
         )
 
 
-def _print_warning_once(what: str, line: str) -> None:
+def _log_warning_once(what: str, line: str) -> None:
     """Print one line, once in a process."""
     if what not in _warned_about:
         _warned_about.add(what)

@@ -403,7 +403,7 @@ def print_survey_shares_within_groups(options: EstimateOptions, records: Source,
         blocks += [
             f"[bold]{safe_text(answers[question].question.title, most=100)}[/bold], within {safe_text(by, most=40)}",
             table,
-            *_left_out_lines(len(names), most_listed),
+            *_omitted_outcome_count_lines(len(names), most_listed),
         ]
     blocks.append(
         f"Shares within a private group are ratios. Their intervals follow from those of all {answers.numbers:,} numbers of the "
@@ -454,7 +454,7 @@ def print_survey_change(
         blocks += [
             f"[bold]{safe_text(answer.question.title, most=100)}[/bold]{_answer_unit_text(answer)}",
             table,
-            *_left_out_lines(len(answer.names), len(order)),
+            *_omitted_outcome_count_lines(len(answer.names), len(order)),
         ]
     blocks.append(
         f"Intervals hold for all {difference.after.numbers:,} numbers at once ({confidence_text(options.confidence)}), whether the "
@@ -491,10 +491,10 @@ def _answers_by_group_text_blocks(answers: dict[Any, SurveyAnswer], top: int | N
                 interval_text(scale * answer.law.all_low[outcome], scale * answer.law.all_high[outcome]),
                 end_section=row == len(outcomes) - 1,
             )
-    return [table, *_left_out_lines(len(first.names), len(outcomes))]
+    return [table, *_omitted_outcome_count_lines(len(first.names), len(outcomes))]
 
 
-def _left_out_lines(outcomes: int, listed: int) -> list[str]:
+def _omitted_outcome_count_lines(outcomes: int, listed: int) -> list[str]:
     """How many outcomes a table leaves out, if it does."""
     return [f"{outcomes - listed:,} more: --top, --json."] if outcomes > listed else []
 

@@ -265,7 +265,7 @@ def plan_collection(
         f"These margins are for each share alone; of many shares, some will be further off. [bold]All {family.size:,} at "
         f"once[/bold], with {confidence_text(confidence)} confidence:",
         _accuracy_of_all_shares_table(rows, accuracy),
-        _accurate_mechanism_text(mechanism, smallest, clients, accuracy),
+        _recommended_mechanism_text(mechanism, smallest, clients, accuracy),
         *(_reports_advantage_text_blocks(rows, accuracy) if mechanism == LinearSampler.name else []),
         *([] if note is None else [note]),
         *(_spending_ways_text_blocks(comparisons) if comparisons else []),
@@ -289,11 +289,11 @@ def _reports_advantage_text_blocks(rows: list[PlanAtEpsilon], accuracy: float) -
         "[bold]If only the population matters[/bold], let clients send reports, which are not samples of their records "
         f"(`discreet agree --for population`). The table has the number of clients for a margin of +-{accuracy:g}. taken: what --for "
         "population agrees on. over the least: the variance of a share in the uniform population over that of the best subset selection.",
-        _reports_and_values_table(rows, accuracy),
+        _reports_versus_values_table(rows, accuracy),
     ]
 
 
-def _reports_and_values_table(rows: list[PlanAtEpsilon], accuracy: float) -> Table:
+def _reports_versus_values_table(rows: list[PlanAtEpsilon], accuracy: float) -> Table:
     """What the population takes by reports and by values, at each epsilon, and how far each is from the least possible variance."""
     clients = (f"clients for {accuracy:g}\nby reports", "\nby values")
     table = empty_table("epsilon", *clients, "times", "taken", "over the least\nreports", "\nvalues", texts=0)
@@ -396,7 +396,7 @@ def _accuracy_of_all_shares_table(rows: list[PlanAtEpsilon], accuracy: float) ->
     return table
 
 
-def _accurate_mechanism_text(
+def _recommended_mechanism_text(
     mechanism: str, smallest: dict[tuple[str, bool], float | None], clients: int, accuracy: float
 ) -> str:
     """What to take for whom the samples are to serve, and from which epsilon on it is accurate enough."""

@@ -50,7 +50,7 @@ from discreet.survey import (
     cell_edges,
     column_subsets,
     columns_in_survey_order,
-    variance_per_direction,
+    variance_per_contrast,
 )
 
 Floats = NDArray[np.float64]
@@ -131,7 +131,7 @@ class ShareTables:
         """The tables from which an interval is computed: none where the question's own reports do about as well."""
         cells, marginals = math.prod(self._columns.column_sizes(names)), self._sampler.marginals
         is_related = np.array([bool(set(names) & set(table)) for table in self._tables])
-        is_related &= self._clients >= self._fewest_reports_of_used_table(names, is_related)
+        is_related &= self._clients >= self._fewest_reports_to_use_table(names, is_related)
         is_small = (
             is_related
             & self._which_tables_sum_quickly
@@ -147,7 +147,7 @@ class ShareTables:
         full_variance = marginals.cell_variance(names, np.where(is_related, self._clients, 0))
         return np.asarray(is_related & (math.isfinite(full_variance) and not own_reports))
 
-    def _fewest_reports_of_used_table(self, names: Columns, is_related: NDArray[np.bool_]) -> int:
+    def _fewest_reports_to_use_table(self, names: Columns, is_related: NDArray[np.bool_]) -> int:
         """How many reports a table needs to be used: fewer where most clients were asked tables with few reports each."""
 
         def variance_at_report_threshold(fewest: int) -> float:
@@ -179,7 +179,7 @@ class ShareTables:
                 (_, report_counts), (_, gap) = self._distinct_reports_with_counts[number], self._chances[number]
                 blocks = self._parts[number].blocks
                 assert isinstance(blocks, BlockFamily)
-                coefficients = self._share_coefficients(number, names, weights[number], batch)
+                coefficients = self._coefficients_of_table_in_shares(number, names, weights[number], batch)
                 scale = everyone / (clients[number] * gap)
                 sums = scale * self._coefficient_sums_by_report(number, coefficients)
                 mean = report_counts @ sums / clients[number]
@@ -224,7 +224,7 @@ class ShareTables:
             self._held[number] = outcome_membership_table(blocks, distinct)
         return np.asarray(self._held[number] @ coefficients)
 
-    def _share_coefficients(
+    def _coefficients_of_table_in_shares(
         self, number: int, names: Columns, weights: Floats, share_numbers: NDArray[np.int64]
     ) -> Floats:
         """The coefficients of a table's shares, in the order of its part, in some of the consistent shares: (outcomes, shares)."""
@@ -358,7 +358,7 @@ class TreeLevels:
         self._tree = Tree.finest_with_cell_count(self._levels[-1])
         growth = math.exp(min(sampler.epsilon, LARGEST_FLOAT_EXPONENT))
         self._noise = [
-            variance_per_direction(part.blocks, growth) / len(level_reports)
+            variance_per_contrast(part.blocks, growth) / len(level_reports)
             for part, level_reports in zip(parts, reports, strict=True)
             if isinstance(part.blocks, BlockFamily)
         ]

@@ -214,18 +214,22 @@ def mean_tail_probability(deviation: Floats, variance: Floats, reach: Floats, sa
     return np.where(deviation <= 0.0, 1.0, np.where(deviation > reach * (1.0 + 1e-9), 0.0, tail))
 
 
-def centred_report_sums(blocks: BlockFamily, phi: Floats) -> BlockSums:
+def moments_of_report_sums(blocks: BlockFamily, phi: Floats) -> BlockSums:
     """The sums of centred values over blocks. Those that took long are kept: they do not depend on data."""
     is_long = isinstance(blocks, AffineBlocks) and blocks.point_count * blocks.size <= _MOST_PRODUCTS
-    return _cached_report_sums(blocks, phi.tobytes()) if is_long else _compute_report_sums(blocks, phi)
+    return (
+        _cached_moments_of_report_sums(blocks, phi.tobytes())
+        if is_long
+        else _compute_moments_of_report_sums(blocks, phi)
+    )
 
 
 @lru_cache(maxsize=1024)
-def _cached_report_sums(blocks: BlockFamily, phi_bytes: bytes) -> BlockSums:
-    return _compute_report_sums(blocks, np.frombuffer(phi_bytes))
+def _cached_moments_of_report_sums(blocks: BlockFamily, phi_bytes: bytes) -> BlockSums:
+    return _compute_moments_of_report_sums(blocks, np.frombuffer(phi_bytes))
 
 
-def _compute_report_sums(blocks: BlockFamily, phi: Floats) -> BlockSums:
+def _compute_moments_of_report_sums(blocks: BlockFamily, phi: Floats) -> BlockSums:
     squares, pair_chance = float(phi @ phi), float(blocks.chance_of_holding_second_point)
     mean_square = float(blocks.chance_of_holding_point) * (1.0 - pair_chance) * squares
     most = largest_report_sum(blocks, phi)
@@ -319,7 +323,7 @@ class SupportStatistics:
         centred_values = phi - mean
         if len(np.unique(phi)) == 2:
             return mean + self._centred_mean_upper_bound(centred_values, miss, math.inf)
-        psi = centred_report_sums(self.sampler.blocks, centred_values).by_outcome
+        psi = moments_of_report_sums(self.sampler.blocks, centred_values).by_outcome
         psi_mean = float(psi.mean())
         psi_bound = psi_mean + self._centred_mean_upper_bound(psi - psi_mean, _FOR_VARIANCE * miss, math.inf)
         return mean + self._centred_mean_upper_bound(centred_values, (1.0 - _FOR_VARIANCE) * miss, psi_bound)
@@ -407,14 +411,14 @@ class _AverageTest:
     @classmethod
     def of_values(cls, sampler: ReportSampler, phi: Floats, clients: int, bound: float) -> _AverageTest:
         """The tests of centred values; `bound`: on P(psi), from elsewhere."""
-        sums, chances = centred_report_sums(sampler.blocks, phi), sampler.chances
+        sums, chances = moments_of_report_sums(sampler.blocks, phi), sampler.chances
         own_weight = chances.gap / (1.0 - float(sampler.blocks.chance_of_holding_second_point))  # 1 - beta
         hull_x, hull_y = concave_hull(phi, sums.by_outcome)
 
         def second_moment(mu: Floats) -> Floats:
             return (1.0 - own_weight) * sums.everywhere + own_weight * np.minimum(np.interp(mu, hull_x, hull_y), bound)
 
-        return cls(clients, chances.gap, sums.most, -centred_report_sums(sampler.blocks, -phi).most, second_moment)
+        return cls(clients, chances.gap, sums.most, -moments_of_report_sums(sampler.blocks, -phi).most, second_moment)
 
     def probability_of_mean_at_most(self, mu: Floats, observed_mean: float | Floats) -> Floats:
         """The probability of so small a mean of V, or a smaller one."""

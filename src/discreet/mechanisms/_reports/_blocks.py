@@ -49,7 +49,7 @@ class RankedReports(Protocol):
     @property
     def blocks_per_point(self) -> int: ...
     def reports_of_ranks(self, rank: Integers) -> Reports: ...
-    def reports_holding_outcomes(self, outcomes: Integers, rank: Integers) -> Reports: ...
+    def reports_of_ranks_holding_outcomes(self, outcomes: Integers, rank: Integers) -> Reports: ...
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class BlockFamily(abc.ABC):
         return rank.astype(np.uint64)
 
     @abc.abstractmethod
-    def reports_holding_outcomes(self, outcomes: Integers, rank: Integers) -> Reports:
+    def reports_of_ranks_holding_outcomes(self, outcomes: Integers, rank: Integers) -> Reports:
         """The block of each rank below `blocks_per_point` among those that hold an outcome."""
 
     def are_valid_reports(self, reports: Reports) -> NDArray[np.bool_]:
@@ -173,7 +173,7 @@ class SingleOutcomes(BlockFamily):
     def block_count(self) -> int:
         return self.size
 
-    def reports_holding_outcomes(self, outcomes: Integers, rank: Integers) -> Reports:
+    def reports_of_ranks_holding_outcomes(self, outcomes: Integers, rank: Integers) -> Reports:
         return outcomes.astype(np.uint64)
 
     def holds(self, reports: Reports, outcomes: Integers) -> NDArray[np.bool_]:
@@ -253,7 +253,7 @@ class MaskedSubsets(_Subsets):
     def reports_of_ranks(self, rank: Integers) -> Reports:
         return self._mask_of_rank(rank, self.members, self.size)
 
-    def reports_holding_outcomes(self, outcomes: Integers, rank: Integers) -> Reports:
+    def reports_of_ranks_holding_outcomes(self, outcomes: Integers, rank: Integers) -> Reports:
         other_mask = self._mask_of_rank(rank, self.members - 1, self.size - 1)
         bit = _ONE << outcomes.astype(np.uint64)
         low_bits = bit - _ONE
@@ -301,7 +301,7 @@ class RankedSubsets(_Subsets):
             outcomes.append(x)
         return outcomes
 
-    def reports_holding_outcomes(self, outcomes: Integers, rank: Integers) -> Reports:
+    def reports_of_ranks_holding_outcomes(self, outcomes: Integers, rank: Integers) -> Reports:
         other_members = self.subset_members_of_rank(rank, self.members - 1)
         total = np.zeros(rank.shape, dtype=np.int64)
         above = np.zeros(rank.shape, dtype=np.int64)
@@ -370,7 +370,7 @@ class AffineBlocks(BlockFamily):
             vectors, outcomes = next_a, next_x
         return np.asarray(total - (total // q) * q)
 
-    def reports_holding_outcomes(self, outcomes: Integers, rank: Integers) -> Reports:
+    def reports_of_ranks_holding_outcomes(self, outcomes: Integers, rank: Integers) -> Reports:
         vector = rank // self.window
         offset = rank - vector * self.window
         shift = offset - self.inner_product(vector + 1, outcomes)

@@ -58,7 +58,7 @@ class Chances:
         """How much more likely a report holds the client's own outcome than another."""
         return self.inside - self.outside
 
-    def variance(self, share: float) -> float:
+    def share_estimate_variance(self, share: float) -> float:
         """The variance of the estimate of a share, times the number of clients, who are drawn from a population with that share."""
         chance = self.outside + self.gap * share
         return chance * (1.0 - chance) / (self.gap * self.gap)
@@ -74,7 +74,7 @@ def own_and_other_outcome_chances(points: int, width: int, growth: float) -> Cha
 
 def share_variance_in_uniform_population(size: int, points: int, width: int, growth: float) -> float:
     """The variance of a share in the uniform population, times the number of clients."""
-    return own_and_other_outcome_chances(points, width, growth).variance(1.0 / size)
+    return own_and_other_outcome_chances(points, width, growth).share_estimate_variance(1.0 / size)
 
 
 def best_subset_width_and_variance(size: int, growth: float) -> tuple[int, float]:

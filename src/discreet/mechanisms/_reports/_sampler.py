@@ -167,7 +167,9 @@ class ReportSampler:
         Raises:
             DiscreetError: for a share that is not in [0, 1].
         """
-        return self.chances.variance(1.0 / self._family.size if share is None else PROBABILITY.check("share", share))
+        return self.chances.share_estimate_variance(
+            1.0 / self._family.size if share is None else PROBABILITY.check("share", share)
+        )
 
     @cached_property
     def excess(self) -> float:
@@ -180,7 +182,7 @@ class ReportSampler:
 
     @cached_property
     def draw_plan(self) -> release.ReportPlan:
-        """What every draw of a report has in common, as plain numbers for compiled code."""
+        """The numbers that compiled code needs to draw reports, the same for all clients."""
         blocks, empty = self._blocks, np.zeros((1, 1), dtype=np.uint64)
         kind, prime, digits, window, binomials = release.SINGLE_BLOCKS, 2, 1, 1, empty
         match blocks:
@@ -253,7 +255,7 @@ class ReportSampler:
         outcome = draw_outcomes_from_laws(laws[None, :], randomness)
         is_own = randomness.integers(1) >= self._uniform_weight
         uniform = self._blocks.reports_of_ranks(draw_integers_below(randomness, self._blocks.block_count, 1))
-        holding = self._blocks.reports_holding_outcomes(
+        holding = self._blocks.reports_of_ranks_holding_outcomes(
             outcome, draw_integers_below(randomness, self._blocks.blocks_per_point, 1)
         )
         return int(np.where(is_own, holding, uniform)[0])
@@ -354,7 +356,7 @@ class ReportSampler:
                 if len(client_outcomes) > 1
                 else client_outcomes[0]
             )
-        reports[own_rows] = self._blocks.reports_holding_outcomes(outcomes[own_rows], words[own_rows, 2] % r)
+        reports[own_rows] = self._blocks.reports_of_ranks_holding_outcomes(outcomes[own_rows], words[own_rows, 2] % r)
         for row in np.flatnonzero(needs_redraw).tolist():
             client_outcomes, numbers = laws[row]
             reports[row] = self._draw_keyed_report(key, messages[row], client_outcomes.tolist(), numbers.tolist())
@@ -372,7 +374,9 @@ class ReportSampler:
         outcome = outcomes[bisect_right(list(accumulate(counts)), next_integer_below(words, total))]
         rank = next_integer_below(words, self._blocks.blocks_per_point)
         return int(
-            self._blocks.reports_holding_outcomes(_as_one_element_array(outcome), _as_one_element_array(rank))[0]
+            self._blocks.reports_of_ranks_holding_outcomes(_as_one_element_array(outcome), _as_one_element_array(rank))[
+                0
+            ]
         )
 
     def _draw_reports_for_outcomes(self, outcomes: Integers, randomness: Randomness) -> Reports:
@@ -530,7 +534,7 @@ def draw_reports(blocks: RankedReports, weight: int, outcomes: Integers, randomn
     reports = np.empty(len(outcomes), dtype=np.uint64)
     reports[other_rows] = blocks.reports_of_ranks(draw_integers_below(randomness, blocks.block_count, len(other_rows)))
     rank = draw_integers_below(randomness, blocks.blocks_per_point, len(own_rows))
-    reports[own_rows] = blocks.reports_holding_outcomes(outcomes[own_rows], rank)
+    reports[own_rows] = blocks.reports_of_ranks_holding_outcomes(outcomes[own_rows], rank)
     return reports
 
 

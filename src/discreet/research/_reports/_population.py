@@ -120,7 +120,7 @@ class SampleOracleContest:
         return "sample" if self.error_ratio < 1.0 else "oracle"
 
     @property
-    def beats_uniform_guess(self) -> bool:
+    def either_beats_uniform_guess(self) -> bool:
         """Whether the better of the two is at least a tenth closer than the uniform distribution, which needs no data."""
         return self.sample_beats_uniform_guess or self._is_closer_than_uniform(self.best_oracle_name)
 
@@ -174,7 +174,10 @@ def best_sample_against_best_oracle_table(rows: Sequence[SetAtBudget]) -> Table:
         cells = []
         for contest in map(SampleOracleContest, set_rows):
             mark = {"sample": "sample", "oracle": "oracle", None: "either"}[contest.winner]
-            cells.append(f"{mark}: {_two_errors_text(contest)}" + ("" if contest.beats_uniform_guess else " †"))
+            cells.append(
+                f"{mark}: {_sampler_and_oracle_errors_text(contest)}"
+                + ("" if contest.either_beats_uniform_guess else " †")
+            )
         body.append([_set_label_with_sizes(set_rows[0]), *cells])
     return head, body
 
@@ -230,12 +233,12 @@ def _set_at_budget_text(row: SetAtBudget) -> str:
     return f"{row.title} at ε = {row.epsilon:g}"
 
 
-def _two_errors_text(contest: SampleOracleContest) -> str:
+def _sampler_and_oracle_errors_text(contest: SampleOracleContest) -> str:
     errors = [recorded_mean_error(contest.row, name) for name in (contest.best_sampler_name, contest.best_oracle_name)]
     return f"{errors[0]:.3f} / {errors[1]:.3f}"
 
 
-def _contest_errors_text(contest: SampleOracleContest) -> str:
+def _named_sampler_and_oracle_errors_text(contest: SampleOracleContest) -> str:
     return (
         f"{REPORT_LABELS[contest.best_sampler_name]} {recorded_mean_error(contest.row, contest.best_sampler_name):.3f}, "
         f"{REPORT_LABELS[contest.best_oracle_name]} {recorded_mean_error(contest.row, contest.best_oracle_name):.3f}"
@@ -251,13 +254,13 @@ def _oracle_wins_finding(contests: Sequence[SampleOracleContest]) -> Finding | N
         "Where an oracle wins.",
         f"For the histogram alone an oracle is closer than any sample in {len(wins)} of {len(contests)} cases: "
         f"{titles_with_budgets_text([contest.row for contest in wins])}. The difference is largest on {_set_at_budget_text(most.row)}: "
-        f"{_contest_errors_text(most)}.",
+        f"{_named_sampler_and_oracle_errors_text(most)}.",
     )
 
 
 def _sample_wins_finding(contests: Sequence[SampleOracleContest]) -> Finding | None:
     wins = [contest for contest in contests if contest.winner == "sample"]
-    useful = [contest for contest in wins if contest.beats_uniform_guess]
+    useful = [contest for contest in wins if contest.either_beats_uniform_guess]
     if not wins:
         return None
     text = f"A sample is closer in {len(wins)} of {len(contests)} cases."
@@ -268,7 +271,7 @@ def _sample_wins_finding(contests: Sequence[SampleOracleContest]) -> Finding | N
             f" In {len(useful)} of them it also beats the uniform distribution by a tenth or more: "
             f"{titles_with_budgets_text([contest.row for contest in useful])}. "
             f"The best kind is {', '.join(f'{name} in {count}' for name, count in kinds.most_common())}. "
-            f"The difference is largest on {_set_at_budget_text(least.row)}: {_contest_errors_text(least)}."
+            f"The difference is largest on {_set_at_budget_text(least.row)}: {_named_sampler_and_oracle_errors_text(least)}."
         )
     optimal = [SampleOracleContest(contest.row, ("optimal",)) for contest in contests]
     optimal_wins = [
@@ -292,7 +295,7 @@ def _oracle_equals_sampler_finding(rows: Sequence[SetAtBudget]) -> Finding | Non
 
 
 def _no_better_than_uniform_finding(contests: Sequence[SampleOracleContest]) -> Finding | None:
-    idle = [contest.row for contest in contests if not contest.beats_uniform_guess]
+    idle = [contest.row for contest in contests if not contest.either_beats_uniform_guess]
     if not idle:
         return None
     return (
@@ -440,9 +443,9 @@ def _contest_overview_figure(rows: Sequence[SetAtBudget]) -> Figure:
 
 def _plot_contest_cell(axes: Axes, x: int, y: int, contest: SampleOracleContest) -> None:
     axes.add_patch(_filled_rectangle((x - 0.48, y - 0.46), 0.96, 0.92, _WINNERS[contest.winner]))
-    style = "normal" if contest.beats_uniform_guess else "italic"
+    style = "normal" if contest.either_beats_uniform_guess else "italic"
     names = f"{SHORT_LABELS[contest.best_sampler_name]} / {SHORT_LABELS[contest.best_oracle_name]}"
-    values = _two_errors_text(contest)
+    values = _sampler_and_oracle_errors_text(contest)
     axes.annotate(names, (x, y), (0, 3), textcoords="offset points", ha="center", va="bottom", fontsize=8, style=style)
     axes.annotate(values, (x, y), (0, -1), textcoords="offset points", ha="center", va="top", fontsize=9, style=style)
 

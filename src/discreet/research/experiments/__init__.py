@@ -157,7 +157,7 @@ def exact_budget_text(budget: float) -> str:
     return short if float(short) == budget else repr(float(budget))
 
 
-def refuse_seeds_unlike_budgets(name: str, budgets: Sequence[float], seeds: Sequence[int]) -> None:
+def require_one_seed_per_budget(name: str, budgets: Sequence[float], seeds: Sequence[int]) -> None:
     """Raise an error unless there is one seed for each budget."""
     if len(budgets) != len(seeds):
         raise DiscreetError(

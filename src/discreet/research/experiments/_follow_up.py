@@ -45,7 +45,7 @@ from discreet.errors import LargeEpsilonWarning
 from discreet.families import Band, Bounds, DensityBand, FiniteFamily, Mixture, Simplex
 from discreet.mechanisms import LinearSampler, MollifierSampler, OptimalSampler, TransportSampler, nearest_member
 from discreet.privacy import Approximate, Functional, Gaussian, Privacy, Pure
-from discreet.research.experiments import exact_budget_text, refuse_seeds_unlike_budgets
+from discreet.research.experiments import exact_budget_text, require_one_seed_per_budget
 from discreet.research.experiments.client_sets import (
     CLIENT_SETS,
     DELAY,
@@ -324,7 +324,7 @@ class LocalMixtureExperiment:
     record_type: type[MixtureClasses] = MixtureClasses
 
     def __post_init__(self) -> None:
-        refuse_seeds_unlike_budgets("budgets", self.budgets, self.seeds)
+        require_one_seed_per_budget("budgets", self.budgets, self.seeds)
 
     @property
     def seed(self) -> int | None:

@@ -25,7 +25,7 @@ from discreet.families import ContinuousFamily, DensityBand, GaussianMixtures, M
 from discreet.mechanisms import Density, MollifierSampler, OptimalSampler
 from discreet.projection import processor_count
 from discreet.research._boosted import BoostedSampler, Training
-from discreet.research.experiments import PAPER_DIVERGENCES, exact_budget_text, refuse_seeds_unlike_budgets
+from discreet.research.experiments import PAPER_DIVERGENCES, exact_budget_text, require_one_seed_per_budget
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0)
 SEEDS = (1, 2, 3, 4, 5)
@@ -190,7 +190,7 @@ class MixtureExperiment:
     record_type: type[MixtureClient] = MixtureClient
 
     def __post_init__(self) -> None:
-        refuse_seeds_unlike_budgets("epsilons", self.epsilons, self.seeds)
+        require_one_seed_per_budget("epsilons", self.epsilons, self.seeds)
 
     @property
     def seed(self) -> int | None:

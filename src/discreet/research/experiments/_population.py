@@ -110,7 +110,7 @@ class FrequencyOracle(abc.ABC):
             / (self.own_support_chance - self.other_support_chance)
         )
 
-    def estimate_variance_times_clients(self, shares: Floats) -> Floats:
+    def share_variance_times_clients(self, shares: Floats) -> Floats:
         """n Var of the estimate of each outcome, over the reports alone, for these true shares."""
         p, q = self.own_support_chance, self.other_support_chance
         return np.asarray((shares * p * (1.0 - p) + (1.0 - shares) * q * (1.0 - q)) / (p - q) ** 2)

@@ -288,7 +288,7 @@ class _DuplicateName(Exception):
     """A name is repeated in an object."""
 
 
-def _dict_of_unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _dict_refusing_repeated_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
         raise _DuplicateName
@@ -298,7 +298,7 @@ def _dict_of_unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _NAN = _NumberText("NaN")
 _WHOLE = re.compile("0|-?[1-9][0-9]*")
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_dict_of_unique_fields,
+    object_pairs_hook=_dict_refusing_repeated_fields,
     parse_int=_NumberText,
     parse_float=_NumberText,
     parse_constant=_NumberText,

@@ -29,12 +29,12 @@ from discreet.torch import FittedBox, fitted_box, output
 from discreet.torch.transformers._models import (
     Context,
     SeparateContexts,
-    end_tokens,
+    end_of_text_tokens,
     prompt_as_bytes,
     refuse_prompts_without_room,
     tokenise_prompt,
-    vocabulary_of_checked_model,
-    vocabulary_of_checked_tokenizer,
+    vocabulary_size_of_checked_model,
+    vocabulary_size_of_checked_tokenizer,
 )
 from discreet.torch.transformers._stream import TextInProgress, draw_tokens, public_logits_as_reference
 from discreet.torch.transformers._terms import Statement, TokenTerms
@@ -125,10 +125,10 @@ def generate(
         raise DiscreetError(
             f"public holds {len(openings)} prompts and private {len(prompts)}; pass one public prompt for all, or one for each"
         )
-    vocabulary = vocabulary_of_checked_model("model", model, None)
+    vocabulary = vocabulary_size_of_checked_model("model", model, None)
     if public_model is not None:
-        vocabulary_of_checked_model("public_model", public_model, vocabulary)
-    tokenizer_size = vocabulary_of_checked_tokenizer(tokenizer)
+        vocabulary_size_of_checked_model("public_model", public_model, vocabulary)
+    tokenizer_size = vocabulary_size_of_checked_tokenizer(tokenizer)
     if tokenizer_size > vocabulary:
         raise DiscreetError(
             f"tokenizer has {tokenizer_size:,} tokens and model knows {vocabulary:,}; pass the model's own"
@@ -161,7 +161,13 @@ def generate(
         "public", model if public_model is None else public_model, openings, Context
     )
     _draw_texts_token_by_token(
-        rows, private_context, public_context, row_terms[0], tokenizer_size, end_tokens(model, tokenizer), padding
+        rows,
+        private_context,
+        public_context,
+        row_terms[0],
+        tokenizer_size,
+        end_of_text_tokens(model, tokenizer),
+        padding,
     )
     results = [
         PrivateText(
@@ -250,10 +256,13 @@ def box_for(
     """
     if isinstance(examples, str) or not check_texts("examples", examples, "pass public texts"):
         raise DiscreetError("examples holds no prompts; pass a list of public texts that stand for private ones")
-    vocabulary, count = vocabulary_of_checked_model("model", model, None), check_count("tokens", tokens)
+    vocabulary, count = vocabulary_size_of_checked_model("model", model, None), check_count("tokens", tokens)
     terms = TokenTerms(epsilon=epsilon, tokens=count, vocabulary=vocabulary, temperature=temperature)
-    reader, tokenizer_size = model if public_model is None else public_model, vocabulary_of_checked_tokenizer(tokenizer)
-    vocabulary_of_checked_model("public_model", reader, vocabulary)
+    reader, tokenizer_size = (
+        model if public_model is None else public_model,
+        vocabulary_size_of_checked_tokenizer(tokenizer),
+    )
+    vocabulary_size_of_checked_model("public_model", reader, vocabulary)
     rows = [tokenise_prompt(tokenizer, "examples", text) for text in examples]
     opening = [tokenise_prompt(tokenizer, "public", public)] * len(rows)
     refuse_prompts_without_room(model, rows, count, "examples")

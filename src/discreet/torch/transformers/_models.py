@@ -82,7 +82,7 @@ class SeparateContexts:
             context.append_tokens(tokens[row : row + 1])
 
 
-def vocabulary_of_checked_model(name: str, model: Any, vocabulary: int | None) -> int:
+def vocabulary_size_of_checked_model(name: str, model: Any, vocabulary: int | None) -> int:
     """The number of tokens a model knows; an error for a model in training mode or with another vocabulary."""
     config = getattr(model, "config", None)
     size = getattr(config, "vocab_size", None)
@@ -97,7 +97,7 @@ def vocabulary_of_checked_model(name: str, model: Any, vocabulary: int | None) -
     return size
 
 
-def vocabulary_of_checked_tokenizer(tokenizer: Any) -> int:
+def vocabulary_size_of_checked_tokenizer(tokenizer: Any) -> int:
     """How many tokens a tokenizer knows; what does not turn texts into tokens and back is refused."""
     if isinstance(tokenizer, type) or not (
         callable(tokenizer) and hasattr(tokenizer, "decode") and hasattr(tokenizer, "__len__")
@@ -119,7 +119,7 @@ def refuse_prompts_without_room(model: Any, rows: Sequence[Sequence[int]], token
         )
 
 
-def end_tokens(model: Any, tokenizer: Any) -> set[int]:
+def end_of_text_tokens(model: Any, tokenizer: Any) -> set[int]:
     """The tokens that end a text."""
     settings = getattr(model, "generation_config", None)
     tokens = getattr(settings, "eos_token_id", None)

@@ -32,7 +32,7 @@ from discreet.domain import VERSION, canonical_json
 from discreet.errors import BudgetError, DiscreetError, check_count, check_kind, check_list
 from discreet.ledger import Budget, Entry, Ledger
 from discreet.torch import release
-from discreet.torch.transformers._models import Context, refuse_prompts_without_room, vocabulary_of_checked_model
+from discreet.torch.transformers._models import Context, refuse_prompts_without_room, vocabulary_size_of_checked_model
 from discreet.torch.transformers._terms import Statement, TokenTerms, box_profile_of_one_token
 
 
@@ -247,7 +247,7 @@ class PrivateLogits(LogitsProcessor):
         ledger: Ledger | None = None,
     ) -> None:
         check_kind("terms", terms, TokenTerms, "pass TokenTerms(...)")
-        vocabulary_of_checked_model("public_model", public_model, terms.vocabulary)
+        vocabulary_size_of_checked_model("public_model", public_model, terms.vocabulary)
         prompts = check_list("public", public, "pass the tokens of one prompt for each row")
         public = [_list_checked_tokens("public", prompt, terms.vocabulary) for prompt in prompts]
         end_numbers = _list_checked_tokens("ends", ends, terms.vocabulary)
