@@ -293,7 +293,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     schema = pa.schema([("sample", pa.int64())])
 
     def broken() -> None:
-        with open_table_writer(str(tmp_path / "out.parquet"), schema, "parquet", replace=False) as writer:
+        with open_table_writer(str(tmp_path / "out.parquet"), schema, "parquet", replace=True) as writer:
             writer.write(pa.RecordBatch.from_pydict({"sample": [1]}))
             raise RuntimeError("halfway")
 
@@ -314,7 +314,7 @@ def test_a_kill_leaves_no_file_that_looks_whole(tmp_path: Path, kind: str) -> No
         from discreet.tables._sources import _opening as outputs
         outputs._ROW_GROUP = 1000
         batch = pa.RecordBatch.from_pydict({{"sample": list(range(1000))}})
-        with outputs.open_table_writer({str(target)!r}, batch.schema, {kind!r}, replace=False) as writer:
+        with outputs.open_table_writer({str(target)!r}, batch.schema, {kind!r}, replace=True) as writer:
             for _ in range(100):
                 writer.write(batch)
             print("writing", flush=True)

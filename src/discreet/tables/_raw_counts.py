@@ -60,7 +60,7 @@ def _make_reading_of_raw_records(source: Source, coding: Coding, value: str, cli
     columns = Columns(client=_EVERYBODY if client is None else client, value=value)
     schema = pl.Schema({**source.schema, **({_EVERYBODY: pl.Int64()} if client is None else {})})
     return Reading.for_table_columns(
-        columns, coding, schema, untyped=source.untyped_columns, where=source.name, agreed=True, droppable_nulls=False
+        columns, coding, schema, untyped=source.untyped_columns, where=source.name, agreed=True
     )
 
 

@@ -144,7 +144,7 @@ class Reading:
         name_kinds: the types of the columns that name clients.
         float_counts: whether whole floats are read as counts.
         arrays: columns of arrays, which are read as lists.
-        null_clients: rows without a client are an "error", or "drop" leaves them out.
+        null_clients: rows without a client are an "error", or "drop" leaves them out; None: an error, and the caller has no such option.
     """
 
     columns: Columns
@@ -153,8 +153,7 @@ class Reading:
     name_kinds: tuple[Any, ...]
     float_counts: bool
     arrays: tuple[str, ...]
-    null_clients: str
-    droppable_nulls: bool
+    null_clients: str | None
 
     @classmethod
     def for_table_columns(
@@ -167,13 +166,12 @@ class Reading:
         where: str = "the table",
         agreed: bool = False,
         show_values: bool = False,
-        null_clients: str = "error",
-        droppable_nulls: bool = True,
+        null_clients: str | None = None,
     ) -> "Reading":
         """The reading of a table with these columns; messages call it `where`.
 
         `untyped`: all columns (CSV), or those named, are texts and get their types from the domain. `agreed`: the domain is that of an
-        agreement. `droppable_nulls`: the caller has an option that leaves out rows without a client.
+        agreement.
         """
         survey = isinstance(coding, RowCoding)
         column_codings = (
@@ -216,7 +214,6 @@ class Reading:
             float_counts=columns.count is not None and type_of_column_values(kinds[columns.count]).is_float(),
             arrays=tuple(name for name in columns.all_column_names if isinstance(schema[name], pl.Array)),
             null_clients=null_clients,
-            droppable_nulls=droppable_nulls,
         )
 
     @property
@@ -251,7 +248,7 @@ class Reading:
             kind,
             number,
             rows,
-            droppable=self.droppable_nulls,
+            droppable=self.null_clients is not None,
         )
 
     def warn_if_client_columns_hold_floats(self) -> None:
@@ -541,7 +538,7 @@ def refuse_unreadable_table(source: Source, columns: Columns, *, nulls: str = "d
         domain = Interval(0.0, 1.0, cells=1)
     coding = Coding(domain).as_lenient_coding()
     reading = Reading.for_table_columns(
-        columns, coding, schema, untyped=source.untyped_columns, where=source.name, agreed=True, droppable_nulls=False
+        columns, coding, schema, untyped=source.untyped_columns, where=source.name, agreed=True
     )
     reader, total = RecordReader(reading), 0.0
     for frame in source.read_prepared_frames(
