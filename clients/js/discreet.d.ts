@@ -146,13 +146,21 @@ export class Agreement {
   release(law: Law): Release;
 }
 
+/** The copy of a budget, or a note that it was forgotten (`text` is null), and how often it was. */
+export interface BudgetCopy {
+  text: string | null;
+  forgotten: number;
+}
+
 export interface BudgetOptions {
   /** The total epsilon that may be spent. */
   limit: number;
   /** Whose budget it is, if several people share a browser. Each of them has their own. */
   name?: string;
-  /** By default the browser's own `localStorage`. */
+  /** By default the browser's own `localStorage`, with copies in IndexedDB. If you give a storage, it has the copies of your `mirror`, or none. */
   storage?: Pick<Storage, "getItem" | "setItem" | "removeItem">;
+  /** Where the copies are. What `change` commits has to be on the disk when its promise resolves. */
+  mirror?: { change(keys: string[], next: (copy: BudgetCopy | undefined, key: string) => BudgetCopy | undefined): Promise<unknown> };
   /** By default the browser's own `navigator.locks`. */
   locks?: { request<T>(name: string, callback: () => T | Promise<T>): Promise<T> };
 }
@@ -168,6 +176,11 @@ export class Budget {
   constructor(options: BudgetOptions);
   /** The limit of the budget that is stored; undefined if there is none yet. */
   static limitOf(options?: Pick<BudgetOptions, "name" | "storage">): number | undefined;
+  /**
+   * Restore what a browser that was killed has forgotten. Call it when a page starts, before `limitOf`, `answered`, `spent` or `check`; `release`
+   * and `raise` do it themselves.
+   */
+  static recover(options?: Omit<BudgetOptions, "limit">): Promise<void>;
   /**
    * The private sample of a round that was agreed on. If one was drawn before, it is returned again. `to`: the address of the collector that asks.
    * Another collector with the same agreement gets another sample, which is charged.
@@ -185,8 +198,8 @@ export class Budget {
   limitWith(epsilon: number, questions?: BudgetPart["questions"]): number;
   /** Raise the limit from now on, at the person's request. `event`: of their click or key. */
   raise(limit: number, event: Event): Promise<void>;
-  /** Delete the budget and all answers, at the person's request. `event`: of their click or key. */
-  clear(event: Event): void;
+  /** Delete the budget and all answers, at the person's request, for good when the promise resolves. `event`: of their click or key. */
+  clear(event: Event): Promise<void>;
 }
 
 /** A uniform 62-bit integer from `crypto.getRandomValues`. */

@@ -17,7 +17,7 @@ from discreet.collect import open_store
 from discreet.collect._pages import Questions
 from discreet.survey import Number, Survey, SurveySampler, mean, shares
 from tests.collect.running import Collector, agreed, running
-from tests.javascript.browser import CLIENT, chromium, new_context, node, node_modules, until, watched
+from tests.javascript.browser import CLIENT, FORGET_COPIES, chromium, new_context, node, node_modules, until, watched
 
 OBJECTIONS = (
     "axe.run().then(({ violations }) => violations.map(({ id, nodes }) => id + nodes.map(({ html }) => html).join()))"
@@ -240,6 +240,7 @@ def test_entries_of_an_earlier_version_are_for_one_collector(embed: Any, service
     page.get_by_text("has taken part in this round already").wait_for()
     assert json.loads(page.evaluate("localStorage.getItem('discreet collector')")) == record  # nobody was answered
     record["spoken"] = {f"{collection} 2": {"agreement": "1" * 64}}
+    page.evaluate(FORGET_COPIES)
     page.evaluate("(text) => localStorage.setItem('discreet collector', text)", json.dumps(record))
     page.reload()
     page.get_by_label("red").wait_for()

@@ -19,7 +19,7 @@ from discreet.collect._counting import token_digest
 from discreet.collect._pages import Questions, add_tokens_to_store, read_tokens, write_fresh_token_file
 from discreet.errors import DiscreetError
 from tests.collect.running import agreed, running
-from tests.javascript.browser import chromium, new_context, until, watched
+from tests.javascript.browser import FORGET_COPIES, chromium, new_context, until, watched
 from tests.needed import needed_module
 
 LABELS = ["red", "green", "blue"]
@@ -190,6 +190,7 @@ def test_a_token_is_put_beside_no_answer_that_was_drawn_for_another(browser: Any
         if earlier:  # such a version did not note whose link was open
             for entry in record["spoken"].values():
                 del entry["linkKey"]
+            page.evaluate(FORGET_COPIES)
             page.evaluate("(text) => localStorage.setItem('discreet collector', text)", json.dumps(record))
         assert token_of_page(second) == ""
         assert page.locator("#send").is_disabled()

@@ -4,7 +4,9 @@ Its headless shell has the same engine without the windows of a browser, and nee
 tested in it; in a soak, and with a profile, in the whole browser.
 """
 
+import os
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +21,9 @@ ROOT = Path(__file__).parents[2]
 CLIENT = ROOT / "clients" / "js"
 PATIENCE = 120.0  # seconds, on machines that do other things as well
 SITE = "http://localhost"  # a page that browsers trust as they do one over TLS
+FORGET_COPIES = (  # as pages of earlier versions made none
+    "new Promise((done) => (indexedDB.deleteDatabase('discreet').onsuccess = () => done()))"
+)
 _TYPES = {
     ".js": "text/javascript",
     ".mjs": "text/javascript",
@@ -96,6 +101,43 @@ def profile(folder: Path) -> Iterator[Any]:
         finally:
             with suppress(playwright_error()):  # it may have been crashed on purpose
                 context.close()
+
+
+@contextmanager
+def chromium_to_kill(folder: Path) -> Iterator[tuple[Any, Callable[[], None]]]:
+    """The context of a browser with a profile in that folder, and what kills all its processes at once. It is killed at the end."""
+    address = folder / "DevToolsActivePort"
+    address.unlink(missing_ok=True)
+    process = subprocess.Popen(
+        [
+            _chromium_command(whole=True),
+            *("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--remote-debugging-port=0"),
+            f"--user-data-dir={folder}",
+            "about:blank",
+        ],
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+    def kill() -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    try:
+        end = time.monotonic() + PATIENCE
+        while not (address.exists() and "\n" in address.read_text()):
+            assert time.monotonic() < end, "the browser never said where it listens"
+            assert process.poll() is None, "the browser ended before it was used"
+            time.sleep(0.05)
+        port = address.read_text().split("\n")[0]
+        with _playwright().sync_playwright() as driver:
+            context = driver.chromium.connect_over_cdp(f"http://127.0.0.1:{port}").contexts[0]
+            context.set_default_timeout(1000.0 * PATIENCE)
+            yield context, kill
+    finally:
+        kill()
 
 
 def playwright_error() -> type[Exception]:

@@ -9,7 +9,7 @@ import { addressOf, choiceInAddress, headingOf, showChoices, tabTitle } from "./
 import { showDays } from "./days.js";
 import { FEW, largestPlaces, MANY, Rows, showHistogram, tableRows, widestMargin } from "./population.js";
 import { loadQuestions, optionText } from "./question.js";
-import { anyTicketOf } from "./people.js";
+import { anyTicketOf, recoverPeople } from "./people.js";
 import { getJson, Unreachable } from "./service.js";
 import { readingText, trustFacts } from "./trust.js";
 
@@ -30,6 +30,7 @@ let choice = choiceInAddress();
 let known = {}; // {collection, collectionAt, terms, questions, ticket, estimate, etag, compared, names}
 let all = false;
 let delay = INTERVAL;
+let recovery; // of what a browser that was killed has forgotten, once
 let currentRun = 0; // a new choice, or a return to the page, starts a new run; answers to requests of an earlier run are not shown
 let timer = 0;
 
@@ -57,6 +58,7 @@ async function refresh() {
     Object.assign(known, { terms: found, questions });
     showAgreement();
   }
+  if (known.collection.shown === "after") await (recovery ??= recoverPeople().catch(() => {})); // without copies, the tickets in the storage are used
   known.ticket = known.collection.shown === "after" ? anyTicketOf(known.collection.collection) : undefined;
   const found = await getJson("estimate", now, known.etag, known.ticket);
   if (thisRun !== currentRun) return;

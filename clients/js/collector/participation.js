@@ -2,14 +2,17 @@
  * A person's record in this browser: their secret, their limit for each collection, and the agreement under which they take part in each round.
  *
  * A client sends one sample in a round of a collection, under one of its agreements. So the first agreement is stored before anything is drawn,
- * and it stays. A page that is reloaded, or opened for a later agreement, finds it and draws under no other.
+ * and it stays. A page that is reloaded, or opened for a later agreement, finds it and draws under no other. A copy is on the disk before an entry
+ * or the secret is used (`durable.js`), so this also holds for a browser that is killed. Every change looks for the copy first, and so does a page
+ * that starts (`recover`).
  *
  * On a page of another site, entries and names depend on the collector's address. Those of earlier versions do not, and do not say which collector
  * they were made for. They go to the first collector that states their collection and to which the person then gives an answer. From then on they
  * are for that collector, and for the collectors of the page's own site, which can read the record anyway. So a false first one learns the name that
  * is used in this one collection, and the right one asks the person again, under another name. Entries of this version cannot be taken this way.
  */
-import { refuse } from "../src/errors.js";
+import { DurableStorage, Mirror } from "../src/durable.js";
+import { DiscreetError, refuse } from "../src/errors.js";
 import { phrase } from "../page/catalogue.js";
 import { hexOf, nameIn } from "./identity.js";
 
@@ -27,13 +30,18 @@ export class Participation {
 
   /**
    * `name`: whose record it is, where several people share a browser. `address`: of a collector on another site. What it states about its
-   * collection then touches neither the names nor the entries of other collectors.
+   * collection then touches neither the names nor the entries of other collectors. A `storage` without a `mirror` has no copies.
    */
-  constructor({ name, storage, locks = globalThis.navigator?.locks, address = "" } = {}) {
+  constructor({ name, storage, mirror = storage ? undefined : new Mirror(), locks = globalThis.navigator?.locks, address = "" } = {}) {
     this.#key = participationKey(name);
     this.#address = address;
-    this.#storage = storage ?? ownStorage();
+    this.#storage = new DurableStorage(storage ?? ownStorage(), mirror);
     this.#locks = locks ?? refuse(phrase("no-locks"));
+  }
+
+  /** Restore what a browser that was killed has forgotten. `alongside`: called if what the storage has of this record was forgotten on purpose. */
+  async recover(alongside) {
+    return this.#locks.request(this.#key, () => this.#recover(alongside));
   }
 
   /**
@@ -68,41 +76,41 @@ export class Participation {
    * another agreement, the person gives no answer, and nothing is stored.
    */
   async commit(collection, round, agreement, limit, questions, linkKey) {
-    return this.#locks.request(this.#key, () => {
+    return this.#change(async () => {
       const stored = this.#read() ?? { discreet: VERSION, secret: randomSecret(), spoken: {} };
       const place = this.#placeOf(collection, round, stored);
       const entry = (stored.spoken[place] ??= { agreement, questions, linkKey, to: this.#addressIn(stored, collection) || undefined });
       if (entry.agreement !== agreement) return entry;
       stored.limits = { ...stored.limits, [this.#keyOf(collection, stored)]: limit };
-      this.#write(this.#withHolder(stored, collection));
+      await this.#write(this.#withHolder(stored, collection));
       return entry;
     });
   }
 
   /** Store that the service has answered in this round, to this key. The name is not stored: if it is a token, it belongs to a person. */
   async markReceived(collection, round, key, at) {
-    return this.#locks.request(this.#key, () => {
+    return this.#change(async () => {
       const stored = this.#read();
       const entry = stored?.spoken[this.#placeOf(collection, round, stored)];
       if (!entry) return; // deleted meanwhile, in another tab or by the browser
       Object.assign(entry, { key, at });
-      this.#write(this.#withHolder(stored, collection));
+      await this.#write(this.#withHolder(stored, collection));
     });
   }
 
   /** Before a request leaves: keep what earlier versions noted about the collection for this collector. Returns the name that it may be sent. */
   async claimName(collection) {
-    return this.#locks.request(this.#key, () => {
-      this.#write(this.#withHolder(this.#read() ?? refuse(phrase("was-deleted")), collection));
+    return this.#change(async () => {
+      await this.#write(this.#withHolder(this.#read() ?? refuse(phrase("was-deleted")), collection));
       return this.clientName(collection);
     });
   }
 
   /** Store the ticket that everybody gets who has taken part in a collection. It says nothing about the person. */
   async keepTicket(collection, ticket) {
-    return this.#locks.request(this.#key, () => {
+    return this.#change(async () => {
       const stored = this.#read();
-      if (stored) this.#write({ ...stored, tickets: { ...stored.tickets, [this.#keyOf(collection, stored)]: ticket } });
+      if (stored) await this.#write({ ...stored, tickets: { ...stored.tickets, [this.#keyOf(collection, stored)]: ticket } });
     });
   }
 
@@ -144,9 +152,21 @@ export class Participation {
     return text === null || text === undefined ? undefined : parseStored(text);
   }
 
-  #write(stored) {
+  /** Take a turn with the record as it is on the disk. */
+  #change(change) {
+    return this.#locks.request(this.#key, async () => {
+      await this.#recover();
+      return change();
+    });
+  }
+
+  #recover(alongside) {
+    return useCopies(() => this.#storage.recover(this.#key, joinedRecords, alongside));
+  }
+
+  async #write(stored) {
     const text = JSON.stringify(stored);
-    useStorage(() => this.#storage.setItem(this.#key, text));
+    await useCopies(() => this.#storage.write(this.#key, text));
     if (this.#storage.getItem(this.#key) !== text) refuse(phrase("kept-otherwise"));
   }
 }
@@ -167,7 +187,28 @@ export function useStorage(access) {
   }
 }
 
+/** What an access to a storage with copies returns. */
+export async function useCopies(access) {
+  try {
+    return await access();
+  } catch (error) {
+    if (error instanceof DiscreetError) throw error;
+    return refuse(phrase("keeps-not-surely"));
+  }
+}
+
 export const ownStorage = () => useStorage(() => globalThis.localStorage) ?? refuse(phrase("keeps-nothing"));
+
+/** The record of all entries in these texts. Where they differ, the last text counts. */
+function joinedRecords(texts) {
+  const joined = {};
+  for (const stored of texts.map(parseStored)) {
+    for (const [name, value] of Object.entries(stored)) {
+      joined[name] = typeof value === "object" ? { ...joined[name], ...value } : value;
+    }
+  }
+  return JSON.stringify(joined);
+}
 
 /** The content of a stored text. A text that this page did not write is refused, not treated as empty. */
 function parseStored(text) {

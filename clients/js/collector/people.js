@@ -4,13 +4,14 @@
  *
  * Only the person can delete their record: that takes the event of a real click or key. What they have spent stays spent.
  */
-import { budgetKey } from "../src/budget.js";
+import { Budget, budgetKey } from "../src/budget.js";
+import { DurableStorage, Mirror } from "../src/durable.js";
 import { refuse } from "../src/errors.js";
 import { phrase } from "../page/catalogue.js";
 import { element } from "../page/element.js";
 import { hexOf } from "./identity.js";
 import { Outbox } from "./outbox.js";
-import { ownStorage, Participation, participationKey } from "./participation.js";
+import { ownStorage, Participation, participationKey, useCopies } from "./participation.js";
 
 const NAME = /^[1-9][0-9]{0,8}-[0-9a-f]{8}$/; // a turn, and random digits so that two tabs choose different names
 const RECORD_KEY = /^discreet (?:collector|budget)(?: (.*))?$/;
@@ -18,12 +19,28 @@ const turnOf = (name) => (name === "" ? 1 : Number(name.split("-")[0]));
 
 /** The names of the people who have a record here, in the order of their turns. */
 export function peopleHere(storage = ownStorage()) {
+  return namesIn(Array.from({ length: storage.length }, (_, place) => storage.key(place)));
+}
+
+function namesIn(keys) {
   const found = new Set();
-  for (let place = 0; place < storage.length; place++) {
-    const name = RECORD_KEY.exec(storage.key(place));
+  for (const key of keys) {
+    const name = RECORD_KEY.exec(key);
     if (name && (name[1] === undefined || NAME.test(name[1]))) found.add(name[1] ?? "");
   }
   return [...found].sort((one, other) => turnOf(one) - turnOf(other) || (one < other ? -1 : 1));
+}
+
+/** Restore what a browser that was killed has forgotten of everybody. A page that starts waits for this before it shows anything of a person. */
+export async function recoverPeople() {
+  const keys = await useCopies(() => new Mirror().keys());
+  for (const name of new Set([...namesIn(keys), ...peopleHere()])) await recoverRecord(name);
+}
+
+/** The same for one person. If they had themselves forgotten here, their waiting requests are dropped again too. */
+export async function recoverRecord(name) {
+  await new Participation({ name }).recover(() => new Outbox().dropRecord(name));
+  await Budget.recover({ name });
 }
 
 /** A name for the next person. */
@@ -68,10 +85,11 @@ export function openFor(name, token) {
 }
 
 /** Delete a person's record and their waiting requests. `event`: the click or key by which they ask for it. */
-export function forgetRecord(name, event, storage = ownStorage()) {
+export async function forgetRecord(name, event) {
   if (!event?.isTrusted) refuse(phrase("only-person-forgets"));
-  for (const key of [budgetKey(name), participationKey(name)]) storage.removeItem(key);
-  return new Outbox({ storage }).dropRecord(name);
+  const keys = [budgetKey(name), participationKey(name)];
+  const forget = () => useCopies(() => new DurableStorage(ownStorage(), new Mirror()).forget(keys, () => new Outbox().dropRecord(name)));
+  return navigator.locks.request(keys[0], () => navigator.locks.request(keys[1], forget));
 }
 
 /** A button for each person. `token`: of the link that was opened. */

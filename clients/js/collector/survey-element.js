@@ -21,6 +21,7 @@ import { Choice, Form, loadQuestions } from "./question.js";
 import { bodyOf, sendUntilAnswered } from "./sending.js";
 import { getJson, Refused } from "./service.js";
 import { Participation } from "./participation.js";
+import { recoverRecord } from "./people.js";
 import { reportText, sampleText } from "./sample-text.js";
 
 const CATALOGUES = { en, de };
@@ -71,6 +72,7 @@ export class DiscreetSurvey extends HTMLElement {
     const questions = await loadQuestions(id, listed?.questions, this.#language, service);
     if (!terms.agreement) throw new Error(phrase("not-from-here", { problem: terms.problem }));
     if (value.enrolment) throw new Error(phrase("element-no-tokens"));
+    await recoverRecord("");
     const participation = new Participation({ address: service.origin === location.origin ? "" : service.href }); // /take-part of the same site notes none
     this.#here = { id, service, terms, questions, collection: value, agreement: terms.agreement, round: value.round, participation };
     setNoun("answer");

@@ -23,7 +23,7 @@ import { showOutputBars } from "./output-bars.js";
 import { isFieldMode, PageMemory, startNextTurn, Turn } from "./field-mode.js";
 import { keyOf } from "./identity.js";
 import { isOffline, keepPage, Outbox } from "./outbox.js";
-import { forgetRecord, newPersonName, openFor, peopleHere, personButtons, personInAddress, setInAddress, takeToken } from "./people.js";
+import { forgetRecord, newPersonName, openFor, peopleHere, personButtons, personInAddress, recoverPeople, setInAddress, takeToken } from "./people.js";
 import { Choice, Form, loadQuestions } from "./question.js";
 import { allowedValues, noneLabel, outsideText, Records } from "./records.js";
 import { bodyOf, sendUntilAnswered } from "./sending.js";
@@ -82,6 +82,7 @@ async function loadCollection() {
   if (!globalThis.isSecureContext) {
     throw new Error(phrase("plain-http"));
   }
+  if (!field) await recoverPeople();
   const record = recordHere();
   const participation = record && new Participation(record);
   const entry = participation?.entryOf(value.collection, round);

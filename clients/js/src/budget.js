@@ -3,6 +3,8 @@
  *
  * An answer and its charge are stored in one write. The answer is returned only after it has been read back. So a page that is closed in
  * between, reloaded or opened twice never releases a second sample: it finds the stored one. Tabs take turns (`navigator.locks`).
+ * A copy is on the disk before the answer is returned, and every draw looks for it first (`durable.js`). So this also holds for a browser that is
+ * killed, or loses power. A browser that can make no copy draws nothing.
  * Only the person can raise or clear a budget: `raise` and `clear` need the event of a real click or key.
  *
  * A question is a round of an agreement, asked by one collector. Collectors that offer one agreement to people of one site would otherwise get one
@@ -11,7 +13,8 @@
 import { Agreement } from "./agreement.js";
 import { decimalOf, nearest } from "./exact.js";
 import { count } from "./domain.js";
-import { quoted, refuse } from "./errors.js";
+import { DurableStorage, Mirror } from "./durable.js";
+import { DiscreetError, quoted, refuse } from "./errors.js";
 
 const KEY = "discreet budget";
 const VERSION = 1;
@@ -43,15 +46,21 @@ export class Budget {
   #key;
 
   /**
-   * `limit`: the total epsilon that may be spent. `name`: whose budget it is, where several people share a browser. `storage`, `locks`: used
-   * instead of the browser's own.
+   * `limit`: the total epsilon that may be spent. `name`: whose budget it is, where several people share a browser. `storage`, `mirror`, `locks`:
+   * used instead of the browser's own. A `storage` without a `mirror` has no copies.
    */
-  constructor({ limit, name, storage, locks = globalThis.navigator?.locks } = {}) {
+  constructor({ limit, name, storage, mirror, locks } = {}) {
     this.#limit = checkedLimit(limit);
     this.#key = budgetKey(name);
-    this.#storage = storage ?? ownStorage();
-    this.#locks = locks ?? refuse("this browser has no locks, so two tabs could each draw a sample; use a newer one");
+    this.#storage = durableStorage(storage, mirror);
+    this.#locks = checkedLocks(locks);
     this.#read();
+  }
+
+  /** Restore what a browser that was killed has forgotten. Call it when a page starts, before `limitOf`. `release` and `raise` do it themselves. */
+  static async recover({ name, storage, mirror, locks } = {}) {
+    const key = budgetKey(name), durable = durableStorage(storage, mirror); // prettier-ignore
+    return checkedLocks(locks).request(key, () => recoverLedger(durable, key));
   }
 
   /** The limit of the budget that is stored; undefined if there is none yet. */
@@ -87,12 +96,13 @@ export class Budget {
     if (exceeds(spent(ledger, agreement.epsilon), decimalOf(this.#limit))) no("budget", this.#limit);
   }
 
-  #answer(agreement, law, question, part) {
+  async #answer(agreement, law, question, part) {
+    await recoverLedger(this.#storage, this.#key);
     const ledger = this.#read();
     if (!(question in ledger.answers)) {
       this.#check(ledger, agreement, question, part);
       ledger.answers[question] = { epsilon: agreement.epsilon, sample: agreement.release(law).sample };
-      this.#write(ledger);
+      await this.#write(ledger);
     }
     return { sample: ledger.answers[question].sample, agreement: agreement.id };
   }
@@ -122,18 +132,23 @@ export class Budget {
   async raise(limit, event) {
     checkedLimit(limit);
     if (!event?.isTrusted) refuse("only the person raises a budget: pass the event of the click");
-    return this.#locks.request(this.#key, () => {
+    return this.#locks.request(this.#key, async () => {
+      await recoverLedger(this.#storage, this.#key);
       const ledger = this.#read();
       if (limit < ledger.limit) refuse(`limit = ${limit} is less than the ${ledger.limit} that this browser was given`);
-      this.#write({ ...ledger, limit });
+      await this.#write({ ...ledger, limit });
       this.#limit = limit;
     });
   }
 
-  /** Delete the budget and all answers, at the person's request. `event`: of their click or key. */
+  /**
+   * Delete the budget and all answers, at the person's request. `event`: of their click or key. They are gone from the page at once, and for good
+   * when the promise resolves.
+   */
   clear(event) {
     if (!event?.isTrusted) refuse("only the person clears a budget: pass the event of the click");
     this.#storage.removeItem(this.#key);
+    return this.#locks.request(this.#key, () => copied(() => this.#storage.forget([this.#key]), "the copy of the budget could not be deleted"));
   }
 
   #read() {
@@ -144,16 +159,39 @@ export class Budget {
     return ledger;
   }
 
-  #write(ledger) {
+  async #write(ledger) {
     const text = JSON.stringify(ledger);
     try {
-      this.#storage.setItem(this.#key, text);
+      await this.#storage.write(this.#key, text);
       if (this.#storage.getItem(this.#key) === text) return;
     } catch {
       // refused below
     }
     refuse("the charge could not be stored, so no sample leaves: storage is full or blocked");
   }
+}
+
+const durableStorage = (storage, mirror = storage ? undefined : new Mirror()) => new DurableStorage(storage ?? ownStorage(), mirror);
+
+const checkedLocks = (locks = globalThis.navigator?.locks) =>
+  locks ?? refuse("this browser has no locks, so two tabs could each draw a sample; use a newer one");
+
+const recoverLedger = (durable, key) => copied(() => durable.recover(key, joinedLedgers), "nothing may be drawn");
+
+/** What an access to the copies returns. `so`: what follows if it fails. */
+async function copied(access, so) {
+  try {
+    return await access();
+  } catch (error) {
+    if (error instanceof DiscreetError) throw error;
+    return refuse(`storage is full or blocked, or IndexedDB does not work here, so ${so}; reload the page, or use a window that is not private`);
+  }
+}
+
+/** The ledger of all answers in these texts, with the largest limit. Of two answers to a question the one in the last text counts. */
+function joinedLedgers(texts) {
+  const ledgers = texts.map(parseLedger);
+  return JSON.stringify({ discreet: VERSION, limit: Math.max(...ledgers.map(({ limit }) => limit)), answers: Object.assign({}, ...ledgers.map(({ answers }) => answers)) });
 }
 
 function checkedLimit(limit) {
