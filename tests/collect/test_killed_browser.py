@@ -1,6 +1,10 @@
 """A browser that is killed at once after a draw: a real Chromium, killed by SIGKILL and opened again on the same profile."""
 
 import json
+import random
+import shutil
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +13,7 @@ import pytest
 from discreet.collect._pages import TAKE_PART
 from tests.collect.running import agreed, running
 from tests.collect.test_element import HOST, Site
-from tests.javascript.browser import CLIENT, SITE, chromium_to_kill, served, until
+from tests.javascript.browser import CLIENT, SITE, chromium_to_kill, playwright_error, served, until
 from tests.soaking import wide
 
 READY = "document.documentElement.dataset.ready"
@@ -205,3 +209,26 @@ def test_a_browser_that_can_make_no_copy_draws_nothing(tmp_path: Path, script: s
         page.goto(f"{collector.address}{TAKE_PART}?field")  # keeps nothing of a person anyway
         until(page, READY)
         assert _draw(page)["sample"] in LABELS
+
+
+@pytest.mark.slow
+@pytest.mark.soak
+def test_a_browser_that_is_killed_at_a_random_moment_loses_no_sample_that_it_returned(tmp_path: Path) -> None:
+    drawn: dict[int, int] = {}
+    choice = random.Random(7)
+    limit = 9  # of as many rounds
+    for visit in range(wide(60, 20)):
+        with chromium_to_kill(tmp_path / "profile") as (context, kill):
+            page = _budget_page(context)
+            assert page.evaluate("recovered()") in ({limit} if drawn else {limit, None})
+            for round_ in drawn:
+                assert page.evaluate(f"ask({limit}, {round_})") == drawn[round_]
+            timer = threading.Timer(choice.uniform(0.0, 0.15), kill)
+            timer.start()
+            with suppress(playwright_error()):
+                for round_ in range(1, limit + 1):
+                    drawn[round_] = page.evaluate(f"ask({limit}, {round_})")
+            timer.join()
+        if len(drawn) == limit and visit % 2:
+            drawn.clear()
+            shutil.rmtree(tmp_path / "profile")
