@@ -352,3 +352,20 @@ def test_records_given_as_a_distribution_are_named() -> None:
             dc.DiscreetError, match=r"p is not an array of numbers.*family\.law\(records=\.\.\.\) makes one"
         ):
             sampler.release(records)
+
+
+@pytest.mark.parametrize(
+    ("record", "hint"),
+    [
+        ("cafe\u0301", r"(did you mean 'caf\xe9', where this is 'cafe\u0301'?)"),
+        ("Café ", "(did you mean 'café'?)"),
+        ("caffé", "(did you mean 'café'?)"),
+    ],
+)
+def test_an_unknown_label_names_the_one_that_was_meant(record: str, hint: str) -> None:
+    """Texts that look the same are told apart by their characters."""
+    with pytest.raises(dc.DiscreetError) as refused:
+        dc.Labels(["café", "tea"]).numbers([record])
+    assert hint in str(refused.value)
+    with pytest.raises(dc.DiscreetError, match="unknown labels: 'zzz'; the domain is public"):
+        dc.Labels(["café", "tea"]).numbers(["zzz"])

@@ -171,7 +171,8 @@ class Labels(Domain[Outcome]):
             raise DiscreetError("records has missing values (None or NaN); leave them out, or map them to a label")
         if unknown_labels:
             raise DiscreetError(
-                f"unknown labels: {first_few_as_text(unknown_labels)}; the domain is public and fixed, extend it or map them"
+                f"unknown labels: {first_few_as_text(unknown_labels)}{spelling_hint(unknown_labels[0], self.labels)}; the domain is public "
+                "and fixed, extend it or map them"
             )
         return numbers
 
@@ -282,7 +283,12 @@ def spelling_hint(text: Any, labels: Iterable[Any] | None) -> str:
     form = text_without_invisible_differences(text)
     similar = [name for name in names if text_without_invisible_differences(name) == form]
     similar = similar or difflib.get_close_matches(text, names, n=1, cutoff=0.75)
-    return f" (did you mean {similar[0]!r}?)" if similar else ""
+    if not similar:
+        return ""
+    shown = repr(similar[0])
+    if unicodedata.normalize("NFC", text) == unicodedata.normalize("NFC", similar[0]):  # both look the same
+        shown = f"{similar[0]!a}, where this is {text!a}"
+    return f" (did you mean {shown}?)"
 
 
 def text_without_invisible_differences(text: str) -> str:

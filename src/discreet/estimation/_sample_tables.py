@@ -22,7 +22,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet.agreement import Agreement, ContinuousTerms
-from discreet.domain import FIRST_MARK, Coding, column_expression, fit_coding_to_column, outcome_codes_expression
+from discreet.domain import (
+    FIRST_MARK,
+    Coding,
+    column_expression,
+    fit_coding_to_column,
+    outcome_codes_expression,
+    spelling_hint,
+)
 from discreet.errors import DiscreetError, check_count
 from discreet.estimation._client_tables import (
     AGREEMENT,
@@ -138,8 +145,9 @@ def tally_samples(
             np.add.at(counts, numbers, frame[NUMBER].to_numpy().astype(np.int64))
     if unknown_samples:
         raise DiscreetError(
-            f"column {sample!r} holds samples that the agreement does not know: {examples_as_text(unknown_samples)}; "
-            "they were not made under it, or the domain given is not the one agreed on"
+            f"column {sample!r} holds samples that the agreement does not know: {examples_as_text(unknown_samples)}"
+            f"{spelling_hint(unknown_samples[0], column_coding.domain.labels)}; they were not made under it, or the domain given is not the "
+            "one agreed on"
         )
     if rounds > 1:
         return SampleTally(
