@@ -53,6 +53,7 @@ def test_a_night_without_its_date_is_refused(folder: Path, run: Run, refusal: Ca
     night = ("sample", "data/day=2026-11-17", "--client", "who", "--value", "what", "--agreement", "agreement.json")
     kept = ("--secret", "release.secret", "--ledger", "population", "-o", "out/2026-11-17.parquet")
     assert "has a round every day; say which one this is: --round DATE, such as" in refusal(*night, *kept)
+    assert "round = '' is no date" in refusal(*night, *kept, "--round", "")  # a variable of a script that is not set
     assert not Path("out/2026-11-17.parquet").exists()
     assert run(*night, "--dry-run").exit_code == 0
     assert run(*night, *kept, "--round", "321").exit_code == 0

@@ -231,7 +231,7 @@ def release_samples_of_table(
         goal=goal,
         mechanism=mechanism,
         rounds=rounds,
-        round=_parse_round(round_number or "1"),
+        round=_parse_round("1" if round_number is None else round_number),
         purpose=purpose,
         secret=release_secret,
         agreement=terms,
