@@ -80,6 +80,23 @@ def test_a_new_file_has_the_mode_that_the_umask_leaves_and_a_private_one_is_its_
     assert (mode(tmp_path / "plain"), mode(tmp_path / "private")) == (expected, 0o600)
 
 
+@pytest.mark.parametrize("number", [errno.EPERM, errno.ENOSYS, errno.ENOTSUP])
+def test_a_disk_without_modes_takes_plain_files_and_no_private_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fchmod", refuse)
+    with atomic_write(tmp_path / "plain") as file:
+        file.write(b"whole")
+    assert (tmp_path / "plain").read_bytes() == b"whole"
+    monkeypatch.setattr("discreet._base.files._PRIVATE_MODE", 0o400)  # which no new file has by itself
+    with pytest.raises(DiscreetError, match="could not be written"), atomic_write(tmp_path / "secret", private=True):
+        pass
+    assert os.listdir(tmp_path) == ["plain"]
+
+
 def test_only_plain_files_are_replaced(tmp_path: Path) -> None:
     (tmp_path / "precious").write_bytes(b"precious")
     (tmp_path / "link").symlink_to(tmp_path / "precious")

@@ -65,6 +65,14 @@ def test_no_ledger_has_a_name_under_which_another_one_keeps_a_part(tmp_path: Pat
     assert os.listdir(tmp_path) == [part.name]
 
 
+def test_a_ledger_in_use_exists_already(tmp_path: Path) -> None:
+    """Its own journal was taken for what is left of a lost ledger."""
+    ledger = Ledger.create(tmp_path / "x", Budget(epsilon=2.0))
+    (tmp_path / "x-journal").touch(mode=0o600)
+    with pytest.raises(LedgerError, match="exists already"):
+        Ledger.create(ledger.path, Budget(epsilon=2.0))
+
+
 def charge_without_removing_the_journal(ledger: Ledger, round: int, sample: int, patch: pytest.MonkeyPatch) -> Path:
     """The files of a crash in the middle of a commit: the new line is written, and the journal that undoes it is still there."""
     journal, second_name = (ledger.path.with_name(f"{ledger.path.name}{suffix}") for suffix in ("-journal", "-kept"))

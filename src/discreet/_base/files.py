@@ -145,7 +145,9 @@ def atomic_write(
         with os.fdopen(handle, "wb") as file:
             finished_mode = _mode_of_finished_file(file, target, private=private)
             # for every umask, and until it has its name: it may hold what must not leave yet
-            with nullcontext() if private else suppress(PermissionError):  # such as on FAT, which has no such modes
+            with (
+                nullcontext() if private else suppress(OSError)
+            ):  # of a disk without such modes, such as FAT or a mounted bucket
                 _set_mode(file, _PRIVATE_MODE)
             yield file
             file.flush()

@@ -290,7 +290,7 @@ class Book:
                     "keeps a part of that file under this name; choose another name"
                 )
             part = f"{self.path}{suffix}"
-            if os.path.lexists(part):
+            if os.path.lexists(part) and not os.path.lexists(self.path):  # whose own part it is, while it is used
                 raise LedgerError(
                     f"{part} is there, which SQLite would take for a part of the new {self.what} {self.path}, and remove. If a {self.what} "
                     f"of this name was there before, restore {LATEST_COPY}: what was spent stays spent. Otherwise choose another name"
