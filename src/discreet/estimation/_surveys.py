@@ -393,7 +393,7 @@ class SurveyOutlook:
         question: which one.
         asked: how many clients are asked the question itself, on average; tables that have its columns may tell it too.
         standard_error: of one consistent share in the uniform population, of a mean in the worst one (in its own unit), or of a distribution
-            function on average.
+            function on average. That of a mean counts clients as drawn from the population, as its interval does, even if all are asked.
         total_variation: half the expected sum of absolute errors of all shares, at most 1; None for other questions.
         hopeless: whether the answer would tell next to nothing: total variation 1/2 or more, or twice the standard error half the range
             or more.
