@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from discreet import DiscreetError
 from discreet.cli._app import app
 from discreet.cli._sample import _read_prompt_file, _read_prompt_of_stdin
 from discreet.ledger import Budget, Ledger
@@ -98,6 +99,12 @@ def test_the_last_line_break_belongs_to_no_prompt(tmp_path: Path, monkeypatch: p
     (tmp_path / "prompt.txt").write_bytes(text)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
     assert _read_prompt_file(tmp_path / "prompt.txt") == _read_prompt_of_stdin() == "one\ntwo"
+
+
+def test_a_closed_standard_input_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(DiscreetError, match="standard input is closed; open it, or name a file"):
+        _read_prompt_of_stdin()
 
 
 @pytest.mark.parametrize(

@@ -182,6 +182,7 @@ BAD: list[tuple[Any, str]] = [
     (lambda: SurveyColumns({"a": 2}).encode({"a": [0, [1]]}), "several dimensions"),
     (lambda: SurveyColumns({"a": Number(0, 1)}).encode({"a": [[0.5, 1.0], [0.5]]}), "several dimensions"),
     (lambda: linear(np.array([[1 + 1j, 0]]), "a"), "not a table of numbers"),
+    (lambda: linear([[np.complex64(1 + 1j), 0]], "a"), "not a table of numbers"),
     (lambda: SurveySampler(Survey(SMALL, QUESTIONS), epsilon=1.0).release_rows([[1], [1, 2]]), "rows are not"),
     (lambda: shares(), "columns is empty"),
     (lambda: quantiles("amount", at=[1.0]), "at = 1"),

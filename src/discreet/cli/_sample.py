@@ -542,6 +542,8 @@ def _read_prompt_file(path: Path) -> str:
 
 def _read_prompt_of_stdin() -> str:
     """The prompt on standard input, read as that of a file."""
+    if sys.stdin is None:
+        raise DiscreetError("standard input is closed; open it, or name a file")
     try:
         text = sys.stdin.buffer.read().decode("utf-8")
     except UnicodeDecodeError:

@@ -254,7 +254,9 @@ def linear(matrix: Any, *columns: str, weight: float = 1.0) -> LinearQuestion:
     try:
         if getattr(matrix, "dtype", None) is None or matrix.dtype.kind not in "biuf":
             entries = np.array(matrix, dtype=object)
-            if any(isinstance(entry, (str, bytes, bool, np.bool_, complex)) for entry in entries.flat):
+            if any(
+                isinstance(entry, (str, bytes, bool, np.bool_, complex, np.complexfloating)) for entry in entries.flat
+            ):
                 raise ValueError
         rows = np.atleast_2d(np.array(matrix, dtype=np.float64))  # a copy, which nobody changes
         rows.flags.writeable = False
