@@ -514,6 +514,21 @@ def check_files_that_drift_are_read_as_on_one_machine(spark: Any, tmp_path: Path
         engine.sample_files(source, str(tmp_path / "no.parquet"), Request(**{**TERMS, **asked[1]}))
 
 
+def check_clients_without_records_are_counted(spark: Any, folder: Path) -> None:
+    """Those whose counts are all 0, and those of the list that have no rows."""
+    from discreet.tables import spark as engine
+
+    pl.DataFrame({"client": list("aabbc"), "value": [0, 1, 2, 2, 3], "n": [0, 0, 0, 1, 0]}).write_parquet(
+        folder / "in.parquet"
+    )
+    pl.DataFrame({"client": list("abcd")}).write_csv(folder / "list.csv")
+    request = Request(client="client", value="value", domain=4, epsilon=1.0, count="n")
+    for name, clients, expected in (("all", None, (2, 3)), ("listed", str(folder / "list.csv"), (3, 4))):
+        output = str(folder / f"{name}.parquet")
+        summary = engine.sample_files(str(folder / "in.parquet"), output, request, clients=clients)
+        assert (summary.without_records, summary.clients) == expected
+
+
 def check_a_job_on_files_limits_batches_by_rows_alone(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -703,6 +718,7 @@ def test_spark(spark: Any, tmp_path: Path, install: Install) -> None:
     forget_rounds_in_memory()
     check_names_of_columns_are_no_expressions(spark, made(tmp_path / "names"))
     check_decimals_are_numbers_of_an_interval(spark)
+    check_clients_without_records_are_counted(spark, made(tmp_path / "without"))
     check_files_that_drift_are_read_as_on_one_machine(spark, made(tmp_path / "drift"))
     forget_rounds_in_memory()
     with pytest.MonkeyPatch.context() as patch:
