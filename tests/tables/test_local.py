@@ -376,6 +376,9 @@ def test_clients_with_counts_of_zero_alone_are_counted(column: str, clients: lis
     release = Release(table, Request(**terms), clients=clients)
     assert release.table().num_rows == (3 if clients is None else 4)
     assert release.summary.without_records == (2 if clients is None else 3)
+    if clients is not None:
+        with pytest.raises(DiscreetError, match=r"not on the list \(2 of 3 looked at\)"):
+            Release(table, Request(**terms), clients=[2]).table()
 
 
 @pytest.mark.slow

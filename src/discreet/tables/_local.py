@@ -325,7 +325,7 @@ class Release:
             if self._clients is None:
                 strangers = 0
             result = None if strangers else work(group)
-            return result, len(group.clients) - empty, strangers, empty
+            return result, group.number_of_clients_with_rows, strangers, empty
 
         def wait_and_add_up_results(futures: "list[Future[tuple[Result | None, int, int, int]]]") -> "list[Result]":
             nonlocal clients_seen, unlisted_count

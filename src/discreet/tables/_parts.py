@@ -100,6 +100,11 @@ class ClientGroup(NamedTuple):
         return self._replace(clients=columns), int((~is_listed).sum())
 
     @property
+    def number_of_clients_with_rows(self) -> int:
+        """The number of clients that have rows, also if their counts are all 0."""
+        return int((np.diff(self.clients.ends) > 0).sum())
+
+    @property
     def number_of_clients_without_records(self) -> int:
         """The number of clients without records, or whose counts or weights are all 0. They draw from the reference."""
         ends, counts, weights = self.clients.ends, self.clients.counts, self.clients.weights
