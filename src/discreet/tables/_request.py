@@ -103,7 +103,7 @@ class Request:
             bias; the default) or "clients" (optimal: each sample is as close to its own client as can be).
         mechanism: or the mechanism itself: "linear", "optimal", "mollifier", or "reports", which name blocks of outcomes in place of samples.
         rounds: how many samples each client releases in all (1 unless said); together they spend rounds * epsilon.
-        round: which of them this is, from 1; or a date in it, if the agreement has a schedule.
+        round: which of them this is, from 1; or a date in it, if the agreement has a schedule. The first unless said, also with a schedule.
         purpose: what the samples are for; part of the agreement.
         family: in place of `domain`, a `Simplex` or `Band` on the outcomes, or a continuous family on a line, whose cells are the outcomes.
         sampler: in place of `domain`, `epsilon` and `mechanism`, the sampler to release by.
