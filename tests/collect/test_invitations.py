@@ -19,7 +19,7 @@ from discreet.collect._counting import token_digest
 from discreet.collect._pages import Questions, add_tokens_to_store, read_tokens, write_fresh_token_file
 from discreet.errors import DiscreetError
 from tests.collect.running import agreed, running
-from tests.javascript.browser import FORGET_COPIES, chromium, new_context, until, watched
+from tests.javascript.browser import FORGET_COPIES, chromium, loading_anew, new_context, until, watched
 from tests.needed import needed_module
 
 LABELS = ["red", "green", "blue"]
@@ -222,7 +222,7 @@ def test_a_link_opens_for_the_second_and_the_third_person_at_a_browser(browser: 
         def click_and_wait(page: Any, button: str) -> None:
             if button == "#somebody-else":
                 page.locator("#else-part > summary").click()
-            with page.expect_navigation():
+            with loading_anew(page):
                 page.locator(button).click()
             until(page, READY)
 

@@ -13,7 +13,7 @@ import pytest
 from discreet.collect._pages import TAKE_PART
 from tests.collect.running import agreed, running
 from tests.collect.test_element import HOST, Site
-from tests.javascript.browser import CLIENT, SITE, chromium_to_kill, playwright_error, served, until
+from tests.javascript.browser import CLIENT, SITE, chromium_to_kill, loading_anew, playwright_error, served, until
 from tests.soaking import wide
 
 READY = "document.documentElement.dataset.ready"
@@ -94,7 +94,7 @@ def test_what_was_forgotten_on_purpose_stays_forgotten_and_everybody_else_comes_
             page.goto(f"{address}#person=1")
             until(page, READY)
             page.locator("#forget-part summary").click()
-            with page.expect_navigation():
+            with loading_anew(page):
                 page.locator("#forget").click()
             until(page, READY)
             again = _draw(page)

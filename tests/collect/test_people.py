@@ -12,7 +12,7 @@ import pytest
 import discreet as dc
 from discreet.collect._pages import TAKE_PART
 from tests.collect.running import Collector, agreed, running
-from tests.javascript.browser import chromium, node_modules, until, watched
+from tests.javascript.browser import chromium, loading_anew, node_modules, until, watched
 from tests.soaking import wide
 
 READY = "document.documentElement.dataset.ready"
@@ -230,7 +230,7 @@ def test_forgetting_deletes_one_record_and_says_what_it_does_not_do(page: Any, s
     page.evaluate("document.getElementById('forget').dispatchEvent(new Event('click'))")
     assert page.locator("#device-problem").inner_text().startswith("Only the person can delete a record")
     assert page.evaluate(STORED) == kept
-    with page.expect_navigation():
+    with loading_anew(page):
         page.locator("#forget").click()
     until(page, READY)
     assert page.locator("#held-card").is_visible()  # as whoever comes new, not as the second
@@ -261,7 +261,7 @@ def test_five_people_in_field_mode_leave_nothing_to_the_next(page: Any, service:
         emptied = "[...document.querySelectorAll('#sample-card, #receipt-card')].map((part) => part.outerHTML).join()"
         assert not [label for label in LABELS if label in page.evaluate(emptied)]
         assert page.evaluate("localStorage.length + sessionStorage.length") == 0
-        with page.expect_navigation():
+        with loading_anew(page):
             page.locator("#next-after").click()
         until(page, READY)
         assert page.locator("#held-card").is_visible()
@@ -295,7 +295,7 @@ def test_whoever_walks_away_in_field_mode_is_forgotten_and_nothing_is_sent(page:
     assert page.locator("#turn-told").inner_text() == ""
     page.clock.run_for(135_000)
     assert page.locator("#sample-card").is_visible()
-    with page.expect_navigation():
+    with loading_anew(page):
         page.clock.run_for(16_000)
     until(page, f"{READY} && !document.getElementById('held-card').hidden")
     assert page.locator("#sample").inner_text() == ""
@@ -315,7 +315,7 @@ def test_whoever_walks_away_in_field_mode_is_forgotten_and_nothing_is_sent(page:
     assert _samples(service, "first") == before + 1
     page.clock.run_for(5_000)
     assert _seconds_left(page) <= 15
-    with page.expect_navigation():
+    with loading_anew(page):
         page.clock.run_for(16_000)
     until(page, f"{READY} && !document.getElementById('held-card').hidden")
 

@@ -9,7 +9,7 @@ import pytest
 
 from discreet.collect._pages import LIVE, TAKE_PART
 from tests.collect.running import agreed, running
-from tests.javascript.browser import playwright_error, profile, until
+from tests.javascript.browser import loading_anew, playwright_error, profile, until
 from tests.soaking import wide
 
 READY = "document.documentElement.dataset.ready"
@@ -91,7 +91,7 @@ def test_in_field_mode_a_profile_keeps_nothing_of_a_person_at_all(tmp_path: Path
                 break
             page.locator("#send").click()
             page.wait_for_selector("#receipt-card:not([hidden])")
-            with page.expect_navigation():
+            with loading_anew(page):
                 page.locator("#next-after").click()
         until(page, READY)
         page.evaluate(ORDINARY)

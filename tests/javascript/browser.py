@@ -186,6 +186,14 @@ def until(page: Any, holds: str | Callable[[], object]) -> None:
         pause = min(1.5 * pause, 150.0)  # each question costs the page and us a few milliseconds
 
 
+@contextmanager
+def loading_anew(page: Any) -> Iterator[None]:
+    """Steps by which the page is loaded anew, which is waited for. An address that a page changes itself is no such step."""
+    page.evaluate("globalThis.isOld = true")
+    yield
+    until(page, "!globalThis.isOld")
+
+
 def watched(page: Any) -> Callable[[], list[str]]:
     """What the page has complained about so far: errors of its own, and lines in the console that are warnings or errors."""
     found: list[str] = []
