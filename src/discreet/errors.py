@@ -166,7 +166,9 @@ class Range:
     def check(self, name: str, value: Any, fix: str = "") -> float:
         """Return the value as a float, or raise an error that names it, the range and the fix."""
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
-            raise DiscreetError(f"{name} = {value!r} is not a number{_fix_clause(fix)}")
+            is_single = hasattr(value, "__float__") and not isinstance(value, bool) and not getattr(value, "ndim", 0)
+            plain = "; pass float(...) of it" if is_single else ""  # of a Decimal, a 0-d array, a tensor
+            raise DiscreetError(f"{name} = {value!r} is not a number{plain}{_fix_clause(fix)}")
         try:
             number = float(value)
         except OverflowError:  # a whole number beyond every float

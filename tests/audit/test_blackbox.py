@@ -259,3 +259,28 @@ def test_a_claim_is_a_notion_or_an_epsilon() -> None:
         given: Any = wrong
         with pytest.raises(DiscreetError, match=message):
             black_box_audit(lambda p, n: [p] * n, [0, 1], **given)
+
+
+class Tensor:
+    """A column whose entries are boxed, as those of a tensor are."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = np.asarray(values)
+        self.ndim = self.values.ndim
+
+    def __iter__(self) -> Any:
+        return map(Tensor, self.values)
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("len() of a 0-d tensor")
+        return len(self.values)
+
+    def item(self) -> Any:
+        return self.values.item()
+
+
+def test_samples_in_a_tensor_are_read_as_the_numbers_in_it() -> None:
+    audit = black_box_audit(lambda bit, n: Tensor(np.full(n, bit)), [0, 1], epsilon=0.5, draws=200)
+    assert audit.is_refuted
+    assert audit.events[0].description == "sample = 0"

@@ -1,7 +1,9 @@
 """A range says what is wrong with a number, also where six digits would not show it."""
 
 import math
+from decimal import Decimal
 
+import numpy as np
 import pytest
 
 from discreet.errors import OPEN_UNIT, DiscreetError, Range
@@ -24,3 +26,15 @@ def test_the_message_shows_why_a_number_is_outside(limits: Range, value: float, 
     with pytest.raises(DiscreetError) as caught:
         limits.check("x", value)
     assert str(caught.value) == says
+
+
+@pytest.mark.parametrize("value", [Decimal("0.5"), np.array(0.5)])
+def test_what_holds_one_number_is_told_how_to_become_one(value: object) -> None:
+    with pytest.raises(DiscreetError, match=r"is not a number; pass float\(\.\.\.\) of it; choose one"):
+        OPEN_UNIT.check("x", value, "choose one")
+
+
+@pytest.mark.parametrize("value", ["0.5", None, True, 0.5j, [0.5], np.array([0.5])])
+def test_what_holds_none_is_not(value: object) -> None:
+    with pytest.raises(DiscreetError, match="is not a number; choose one"):
+        OPEN_UNIT.check("x", value, "choose one")

@@ -526,7 +526,41 @@ def test_a_limit_is_a_number_above_minus_infinity(limit: Any) -> None:
         FDivergence(OWN["tv"], slope_at_infinity=limit)
 
 
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        (
+            {"at_zero": 0.0},
+            "at_zero = 0 is too small: a convex f with these values has at least 1; correct it or leave it out",
+        ),
+        ({"at_zero": -3.0}, "at_zero = -3 is too small"),
+        (
+            {"slope_at_infinity": 0.5},
+            "slope_at_infinity = 0.5 is too small: a convex f with these values has at least 1",
+        ),
+        ({"slope_at_infinity": -1.0}, "slope_at_infinity = -1 is too small"),
+    ],
+)
+def test_limits_that_no_convex_f_has_are_refused(limits: dict[str, float], message: str) -> None:
+    """They would make a divergence between distributions negative, or 0 between different ones."""
+    with pytest.raises(DiscreetError, match=message):
+        FDivergence(lambda x: (x - 1) ** 2 / (x + 1), **limits)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "alpha:60.5"])  # whose values overflow on the grid
+def test_the_true_limits_of_every_f_are_taken(name: str) -> None:
+    d = divergence(name)
+    own = FDivergence(lambda x: np.asarray(d.f(x)), at_zero=d.at_zero, slope_at_infinity=d.slope_at_infinity)
+    assert (own.at_zero, own.slope_at_infinity) == (d.at_zero, d.slope_at_infinity)
+
+
 # Names, values, errors.
+
+
+@pytest.mark.parametrize("name", [3, None, b"mine"])
+def test_the_name_of_an_own_divergence_is_a_text(name: Any) -> None:
+    with pytest.raises(DiscreetError, match=r"name = .* is not a str; pass a name for messages, tables and pictures"):
+        FDivergence(OWN["tv"], name=name)
 
 
 @pytest.mark.parametrize(

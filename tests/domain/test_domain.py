@@ -369,3 +369,41 @@ def test_an_unknown_label_names_the_one_that_was_meant(record: str, hint: str) -
     assert hint in str(refused.value)
     with pytest.raises(dc.DiscreetError, match="unknown labels: 'zzz'; the domain is public"):
         dc.Labels(["café", "tea"]).numbers(["zzz"])
+
+
+HIDDEN = "is a masked array, whose hidden values would be used; fill it first"
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "records"),
+    [(3, [0, 2]), (3, [0.0, 2.0]), (["a", "b"], ["a", "b"]), (dc.Interval(0, 6, cells=3), [1.0, 5.0])],
+)
+def test_a_masked_column_is_refused_since_its_hidden_records_would_count(outcomes: Any, records: list[Any]) -> None:
+    for mask in ([False, True], False):
+        with pytest.raises(dc.DiscreetError, match=f"records {HIDDEN}"):
+            dc.Simplex(outcomes).law(records=np.ma.array(records, mask=mask))
+
+
+def test_masked_counts_samples_and_laws_are_refused_wherever_they_are_read() -> None:
+    sampler = dc.LinearSampler(dc.Simplex(3), epsilon=2.0)
+    numbers, shares = np.ma.array([5, 6, 7], mask=[0, 0, 1]), np.ma.array([0.5, 0.25, 0.25], mask=[0, 0, 1])
+    readers: dict[str, Any] = {
+        "counts": lambda: dc.estimation.population(sampler, counts=numbers),
+        "samples": lambda: dc.estimation.population(sampler, samples=np.ma.array([0, 1, 2], mask=[0, 0, 1])),
+        "p": lambda: dc.divergence("kl")(shares, [0.3, 0.3, 0.4]),
+        "weights": lambda: dc.audit.certificate_of(np.ma.array([[3, 1], [1, 3]], mask=np.eye(2)), epsilon=1.2),
+        "the output of the mechanism": lambda: dc.audit.black_box_audit(
+            lambda bit, n: np.ma.array(np.zeros(n), mask=np.ones(n)), [0, 1], epsilon=1.0, draws=200
+        ),
+    }
+    for name, read in readers.items():
+        with pytest.raises(dc.DiscreetError, match=f"^{name} {HIDDEN}"):
+            read()
+
+
+def test_records_boxed_one_by_one_as_a_tensor_gives_them_are_unboxed() -> None:
+    boxed = [np.array(0), np.array(2), 2]
+    assert dc.Simplex(3).law(records=boxed).tolist() == dc.Simplex(3).law(records=[0, 2, 2]).tolist()
+    assert dc.Simplex(["a", "b"]).law(records=[np.array("a"), np.array("b")]).tolist() == [0.5, 0.5]
+    with pytest.raises(dc.DiscreetError, match="unknown outcomes: 3; outcomes are the numbers 0 to 2"):
+        dc.Simplex(3).law(records=[np.array(3)])

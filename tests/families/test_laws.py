@@ -1,6 +1,8 @@
 """Laws as arrays: what the rounding of float32 and float16 explains is normalised, what it does not is refused; logits."""
 
 import math
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ from hypothesis import given, strategies as st
 from scipy.special import softmax
 
 import discreet as dc
+from discreet.audit import certificate
 
 FLOATS = [np.float32, np.float16]
 
@@ -99,3 +102,19 @@ def test_what_are_no_logits_is_refused(logits: Any, message: str) -> None:
         dc.Simplex(3).law(logits=logits)
     with pytest.raises(dc.DiscreetError, match="pass exactly one of records="):
         dc.Simplex(3).law(logits=[0.0, 0.0, 0.0], counts=[1, 0, 0])
+
+
+def test_fractions_are_numbers_and_what_is_none_is_told_how_to_become_one() -> None:
+    sampler, halves = dc.OptimalSampler(dc.Simplex(3), epsilon=1.0), [Fraction(1, 2), Fraction(1, 2), 0]
+    assert np.array_equal(sampler.weights(halves), sampler.weights([0.5, 0.5, 0.0]))
+    assert np.array_equal(sampler.weights([halves, halves]), sampler.weights([[0.5, 0.5, 0.0]] * 2))
+    own = dc.OwnSampler.of(dc.Simplex(3), lambda p: 0.4 * p + 0.2, floor=Fraction(1, 5), epsilon=2.0)
+    assert certificate(own).holds
+    refused: dict[str, Any] = {
+        r"; pass float\(\.\.\.\) of each entry": [Decimal("0.5"), Decimal("0.5"), 0],
+        r"; pass list\(\.\.\.\) of it": iter([0.5, 0.5, 0.0]),
+        "$": np.array([0.5, 0.5, None], dtype=object),
+    }
+    for hint, p in refused.items():
+        with pytest.raises(dc.DiscreetError, match=f"p is not an array of numbers with rows of equal length{hint}"):
+            sampler.output(p)

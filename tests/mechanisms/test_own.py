@@ -495,3 +495,8 @@ def test_seals_are_not_opened_by_a_subclass() -> None:
         with pytest.raises(DiscreetError, match="cannot be set"):
             setattr(sampler, name, value)
     assert sampler.epsilon == 5.0
+
+
+def test_an_empty_name_is_said_to_be_empty() -> None:
+    with pytest.raises(dc.DiscreetError, match="name = '' is empty; pass a name for legends and tables"):
+        dc.OwnSampler.of(dc.Simplex(2), [[0.6, 0.4], [0.4, 0.6]], epsilon=1.0, name="")

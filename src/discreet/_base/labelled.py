@@ -57,6 +57,12 @@ def carries_labels(values: Any) -> bool:
     return names is not None and not _is_default_index(names)
 
 
+def refuse_masked_array(values: Any, name: str) -> None:
+    """Raise an error for a numpy masked array, which other functions read with its hidden values."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise DiscreetError(f"{name} is a masked array, whose hidden values would be used; fill it first")
+
+
 def unbox_arrow_column(column: Any) -> Any:
     """A pyarrow column, whose values are boxed, as a list of plain values; other columns unchanged.
 
@@ -151,8 +157,7 @@ def _stack_arrays(parts: Iterable[Any], axis: int, name: str) -> NDArray[Any]:
 
 def _as_number_array(values: Any, name: str) -> NDArray[Any]:
     """Values as an array of numbers; a nullable column is an array of objects even if it contains only numbers."""
-    if isinstance(values, np.ma.MaskedArray):
-        raise DiscreetError(f"{name} is a masked array, whose hidden values would be used; fill it first")
+    refuse_masked_array(values, name)
     try:
         array = np.asarray(values)
         if array.dtype.kind == "O" and all(isinstance(entry, numbers.Real) for entry in array.flat):

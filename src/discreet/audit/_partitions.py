@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet._base.labelled import refuse_masked_array
 from discreet.errors import DiscreetError
 
 Codes = NDArray[np.int64]
@@ -52,11 +53,14 @@ class SamplePartition:
 
 def parse_mechanism_output(output: Any, count: int) -> Samples:
     """The output of a mechanism, checked to be `count` samples."""
+    refuse_masked_array(output, "the output of the mechanism")
     if isinstance(output, np.ndarray) and output.ndim >= 1 and output.dtype.kind in "fiub":
         _refuse_wrong_sample_count(len(output), count)
         return Samples(np.asarray(output, dtype=np.float64).reshape(len(output), -1), (), None)
     try:
-        values = [value.item() if isinstance(value, np.ndarray) and not value.ndim else value for value in output]
+        values = [
+            value.item() if getattr(value, "ndim", None) == 0 and hasattr(value, "item") else value for value in output
+        ]
     except TypeError:
         raise DiscreetError(
             f"the mechanism returned {type(output).__name__}, not samples; it is called as f(input, n) and returns n of them"

@@ -38,6 +38,7 @@ from numpy.typing import ArrayLike
 
 from discreet._base import OldName
 from discreet._base.files import atomic_write, check_output_path
+from discreet._base.labelled import refuse_masked_array
 from discreet._base.numerics import log_bracket
 from discreet._base.showing import with_short_repr
 from discreet.agreement import Agreement
@@ -212,6 +213,7 @@ def certificate_of(
     Raises:
         DiscreetError: for weights that are no such table.
     """
+    refuse_masked_array(weights, "weights")
     try:
         table = [list(row) for row in np.asarray(weights, dtype=object)]
     except (TypeError, ValueError):

@@ -24,7 +24,7 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet._base.labelled import LawLike, align_laws
+from discreet._base.labelled import LawLike, align_laws, refuse_masked_array
 from discreet.divergences._perspectives import (
     Function,
     HockeyStickPerspective,
@@ -36,12 +36,13 @@ from discreet.divergences._perspectives import (
     jensen_shannon_terms,
     le_cam_terms,
     limit_of_sequence,
+    refuse_limits_below_chords,
     refuse_unless_convex_generator,
     relative_entropy_terms,
     reverse_relative_entropy_terms,
     total_variation_terms,
 )
-from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, Range
+from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, Range, check_kind
 
 FloatArray = NDArray[np.float64]
 Perspective = Callable[[FloatArray, FloatArray], FloatArray]
@@ -81,7 +82,8 @@ class FDivergence:
     """The divergence of one convex f with f(1) = 0, as a value: `d(p, q)`, `d.f(x)`, `d.maximum`.
 
     `f` is a vectorised function of positive floats. It is tested on a grid; an f that is not convex there is an error. The limits f(0) and
-    f*(0) = lim f(x)/x are found numerically unless `at_zero` and `slope_at_infinity` are given.
+    f*(0) = lim f(x)/x are found numerically unless `at_zero` and `slope_at_infinity` are given. Given limits are an error only where a convex
+    f cannot have them: below what its chords on the grid reach. Larger ones are taken as they are.
 
     A user's own f is as accurate as its floats: where p/q or f(p/q) overflows, the limit f(0) or f*(0) is used.
 
@@ -92,7 +94,8 @@ class FDivergence:
         slope_at_infinity: the limit of f(x)/x; found numerically unless given.
 
     Raises:
-        DiscreetError: for an f that is not convex, not 0 at 1 or not a number somewhere, or limits that cannot be found.
+        DiscreetError: for an f that is not convex, not 0 at 1 or not a number somewhere, limits that cannot be found or that no convex f
+            with these values has, or a name that is not a text.
     """
 
     name: str
@@ -112,6 +115,9 @@ class FDivergence:
             )
         at_zero = _LIMIT.check("at_zero", at_zero)
         slope_at_infinity = _LIMIT.check("slope_at_infinity", slope_at_infinity)
+        check_kind("name", name, str, "pass a name for messages, tables and pictures")
+        if not isinstance(f, _Generator):
+            refuse_limits_below_chords(f, at_zero, slope_at_infinity)
         generator = f if isinstance(f, _Generator) else _Generator(RatioPerspective(f, at_zero, slope_at_infinity))
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "at_zero", at_zero)
@@ -192,6 +198,7 @@ class FDivergence:
 
 
 def _read_nonnegative_entries(name: str, values: ArrayLike) -> FloatArray:
+    refuse_masked_array(values, name)
     try:
         if np.iscomplexobj(values):
             raise TypeError("complex entries")

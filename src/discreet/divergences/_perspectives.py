@@ -173,6 +173,22 @@ def refuse_unless_convex_generator(f: Function) -> None:
     )
 
 
+def refuse_limits_below_chords(f: Function, at_zero: float, slope_at_infinity: float) -> None:
+    """Reject limits that no convex f with the values on the grid has: the outermost chords bound f(0) and lim f(x)/x from below."""
+    values = evaluate_generator(f, _GRID)
+    with np.errstate(all="ignore"):
+        slopes = np.diff(values) / np.diff(_GRID)
+        bounds = {
+            "at_zero": (at_zero, values[0] - slopes[0] * _GRID[0], values[0]),
+            "slope_at_infinity": (slope_at_infinity, slopes[-1], values[-1] / _GRID[-1]),
+        }
+    for name, (limit, bound, scale) in bounds.items():
+        if np.isfinite(bound) and limit < bound - 1e-8 * (1 + abs(scale)):
+            raise DiscreetError(
+                f"{name} = {limit:g} is too small: a convex f with these values has at least {bound:g}; correct it or leave it out"
+            )
+
+
 def _refuse_flagged_generator_values(bad: NDArray[np.bool_], x: FloatArray, values: FloatArray, problem: str) -> None:
     if bad.any():
         first = int(np.argmax(bad))

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base import OldName
+from discreet._base.labelled import refuse_masked_array
 from discreet._base.showing import short_repr
 from discreet.domain._domain import LARGEST_VALUE, Domain, Numbers, first_few_as_text, records_as_list
 from discreet.errors import DiscreetError, Range, check_count
@@ -203,6 +204,7 @@ class Interval(CellDomain):
 
 def as_flat_points(records: Any, name: str = "records") -> NDArray[np.float64]:
     """Numbers as a new flat array; NaN and other values are errors."""
+    refuse_masked_array(records, name)
     entries = records if isinstance(records, np.ndarray) else records_as_list(records)
     try:
         array = np.asarray(entries)

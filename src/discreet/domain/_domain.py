@@ -28,7 +28,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base import OldName
-from discreet._base.labelled import iterates_over_column_names, unbox_arrow_column, values_in_outcome_order
+from discreet._base.labelled import (
+    iterates_over_column_names,
+    refuse_masked_array,
+    unbox_arrow_column,
+    values_in_outcome_order,
+)
 from discreet.errors import DiscreetError, check_count
 
 VERSION = 2  # of new documents
@@ -46,9 +51,16 @@ def records_as_list(records: Any) -> list[Any]:
             f"records is a {type(records).__name__}, not a list of records; pass one column of it, or counts= for how often"
         )
     try:
-        return list(unbox_arrow_column(records))
+        entries = list(unbox_arrow_column(records))
     except TypeError:
         raise DiscreetError("records is not a list of single labels; pass one label for each record") from None
+    if entries and _is_array_of_one(entries[0]):  # of a tensor
+        return [entry.item() if _is_array_of_one(entry) else entry for entry in entries]
+    return entries
+
+
+def _is_array_of_one(entry: Any) -> bool:
+    return not isinstance(entry, np.generic) and getattr(entry, "ndim", None) == 0 and hasattr(entry, "item")
 
 
 def first_few_as_text(items: Iterable[Any]) -> str:
@@ -214,6 +226,7 @@ class Numbers(Domain[int]):
 
     def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
         """The records themselves, if they are whole numbers from 0 to size - 1; others are an error that names the first few."""
+        refuse_masked_array(records, "records")
         numbers = self.find_numbers(entries := records if isinstance(records, np.ndarray) else records_as_list(records))
         if numbers.min(initial=0) < 0:
             outside = [record for record, number in zip(records_as_list(entries), numbers, strict=True) if number < 0]

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base.labelled import iterates_over_column_names, unbox_arrow_column
+from discreet._base.labelled import iterates_over_column_names, refuse_masked_array, unbox_arrow_column
 from discreet._base.showing import with_short_repr
 from discreet.domain._cells import FINITE, Interval
 from discreet.domain._domain import (
@@ -160,6 +160,7 @@ class Labels(Domain[Outcome]):
 
     def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
         """The outcome number of every label; an unknown label is an error that names the first few."""
+        refuse_masked_array(records, "records")
         entries = records_as_list(records)
         numbers = self.find_numbers(entries)
         unknown_labels = [record for record, number in zip(entries, numbers, strict=True) if number < 0]

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base.labelled import unbox_arrow_column
+from discreet._base.labelled import refuse_masked_array, unbox_arrow_column
 from discreet.audit import MOST_DRAWS
 from discreet.domain import LARGEST_VALUE, Bins, Domain, Interval, is_missing
 from discreet.errors import DiscreetError, check_count
@@ -62,6 +62,7 @@ def outcome_reference_masses(domain: Domain, reference: float | Floats) -> Float
 
 def column_as_list(column: Any) -> Any:
     """A column of pyarrow, polars, pandas or numpy as a plain list; other values unchanged."""
+    refuse_masked_array(column, "samples")
     column = unbox_arrow_column(column)
     for method in ("to_list", "tolist"):
         if hasattr(column, method):
@@ -100,6 +101,7 @@ def count_samples_by_outcome(samples: Any, domain: Domain) -> NDArray[np.int64]:
 
 def check_outcome_counts(counts: Any, domain: Domain) -> NDArray[np.int64]:
     """Counts in the order of the outcomes; a dict or a Series is read by its labels."""
+    refuse_masked_array(counts, "counts")
     size, counts = domain.size, domain.values_in_outcome_order(counts, "counts")
     message = f"counts is not a list of {size} whole numbers of at least 0, one for each outcome"
     try:

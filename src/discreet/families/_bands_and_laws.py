@@ -43,15 +43,18 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
+from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet._base import OldName
+from discreet._base.labelled import refuse_masked_array
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, OutsideFamilyError, OutsideFamilyWarning, warn_caller
 
 if TYPE_CHECKING:
@@ -328,10 +331,11 @@ def renormalise_rounded_laws(laws: Floats, spacing: float) -> Floats:
 
 def _as_number_array(values: ArrayLike, name: str) -> NDArray[Any]:
     """The values as an array of their own number type."""
-    if isinstance(values, np.ma.MaskedArray):
-        raise DiscreetError(f"{name} is a masked array, whose hidden values would be used; fill it first")
+    refuse_masked_array(values, name)
     try:
         array = np.asarray(values)
+        if array.dtype.kind == "O" and all(isinstance(entry, Real) for entry in array.flat):
+            array = array.astype(np.float64)  # fractions, and columns that allow for missing values
         if array.dtype.kind not in "fiub":
             raise TypeError
     except (TypeError, ValueError, OverflowError, RuntimeError):  # RuntimeError: a tensor that still records gradients
@@ -340,11 +344,14 @@ def _as_number_array(values: ArrayLike, name: str) -> NDArray[Any]:
         while isinstance(first, (list, tuple)) or (isinstance(first, np.ndarray) and first.ndim):
             first = first[0] if len(first) else None
         first = first.item() if isinstance(first, np.ndarray) else first
-        hint = (
-            "; family.law(records=...) makes one of records"
-            if isinstance(first, str) and name == "p"
-            else _HINTS.get(kind, "")
-        )
+        if isinstance(first, str) and name == "p":
+            hint = "; family.law(records=...) makes one of records"
+        elif isinstance(first, Iterator):
+            hint = "; pass list(...) of it"
+        elif isinstance(first, Decimal):
+            hint = "; pass float(...) of each entry"
+        else:
+            hint = _HINTS.get(kind, "")
         raise DiscreetError(f"{name} is not an array of numbers with rows of equal length{hint}") from None
     return array
 

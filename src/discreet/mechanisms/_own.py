@@ -450,7 +450,9 @@ class _LawGivenSampler(OwnSampler):
         privacy: Privacy | None,
     ) -> None:
         check_kind("name", name, str, "pass a name for legends and tables")
-        if not name or name in RESERVED:
+        if not name:
+            raise DiscreetError("name = '' is empty; pass a name for legends and tables")
+        if name in RESERVED:
             raise DiscreetError(f"name = {name!r} is taken; choose another than {', '.join(RESERVED)}")
         self.linear = not callable(law)
         self._given: Any = _copy_square_matrix(law) if self.linear else law
