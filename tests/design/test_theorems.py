@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from discreet import Band, MollifierSampler, OptimalSampler, Simplex, divergence
+from discreet import Band, LinearSampler, MollifierSampler, OptimalSampler, Simplex, divergence
 from discreet.design import design
 from discreet.design._floors import AllowedFloors, DesignCertificate, as_example_clients
 from discreet.divergences._curves import curve_of_divergence
@@ -144,6 +144,27 @@ def test_the_mollifier_is_a_spread(epsilon: float) -> None:
         assert float(OptimalSampler(spread, epsilon=epsilon).risk(name)) == pytest.approx(
             float(mollifier.risk(name)), rel=1e-9
         )
+
+
+def test_the_mollifier_is_no_band_where_outcomes_are_few() -> None:
+    """No distribution on k outcomes reaches a density of e^(eps/2) + 1 > k, so Q* of that band is Q* of the simplex."""
+    epsilon, everybody = 2.0, np.eye(3)
+    band = Band(np.ones(3), lower=0.0, upper=math.exp(epsilon / 2) + 1)
+    assert np.array_equal(
+        OptimalSampler(band, epsilon=epsilon).output(everybody),
+        OptimalSampler(Simplex(3), epsilon=epsilon).output(everybody),
+    )
+    mollified = MollifierSampler(Simplex(3), epsilon=epsilon).output(everybody)
+    assert np.abs(mollified - OptimalSampler(band, epsilon=epsilon).output(everybody)).max() > 0.03
+
+
+def test_the_floor_of_the_optimal_sampler_is_the_only_best_one_only_where_the_worst_case_falls_strictly() -> None:
+    k, epsilon = 5, 1.0
+    other = Band([1.0, 1.0, 1.0, 1.0, 1.02], lower=0.0, upper=4.9, any_client=True)
+    for name, is_alone in (("kl", True), ("tv", True), ("hockey_stick:3", False), ("reverse_kl", False)):
+        best = float(OptimalSampler(Simplex(k), epsilon=epsilon).risk(name))
+        assert (float(OptimalSampler(other, epsilon=epsilon).risk(name)) > best) == is_alone
+        assert float(LinearSampler(Simplex(k), epsilon=epsilon).risk(name)) == pytest.approx(best, rel=1e-12)
 
 
 def test_a_spread_of_one_is_the_optimal_sampler() -> None:

@@ -21,19 +21,22 @@ convex set. So every local minimum is global. The minimiser is clip(P/r, m, E m)
 **A design is a family.** With b = |m|, mu = m/b and alpha = (1/b - 1)/(E - 1), the box of Q* for the band 0 <= dP/dmu <= 1/alpha has b =
 1/(alpha E + 1 - alpha). So `OptimalSampler` on that band is the sampler of the floor m. (1/E < b < 1 says 0 < alpha < 1.)
 
-**T2 (everybody).** Let t(m) = min_x min(E m_x, 1 - |m| + m_x). The worst case of the floor m over all distributions is t f(1/t) + (1-t) f(0)
-for every f: KL -log t, TV 1 - t, squared Hellinger 2 - 2 sqrt t, chi-squared 1/t - 1. *Proof.* F is convex in P, so the worst client is a
-point mass, at x say. A distribution q between m and E m has D_f = q_x f(1/q_x) + (1 - q_x) f(0), which falls in q_x: its derivative at s =
-1/q_x is f(s) - s f'(s) - f(0), minus the excess of f(0) over the tangent at s. And q_x can be anything up to min(E m_x, 1 - |m| + m_x).   QED
+**T2 (everybody).** Let t(m) = min_x min(E m_x, 1 - |m| + m_x). The worst case of the floor m over all distributions is t f(1/t) + (1-t)
+f(0) for every f: KL -log t, TV 1 - t, squared Hellinger 2 - 2 sqrt t, chi-squared 1/t - 1. *Proof.* F is convex in P, so the worst client
+is a point mass, at x say. A distribution q between m and E m has D_f = q_x f(1/q_x) + (1 - q_x) f(0), which falls in q_x: its derivative at
+s = 1/q_x is f(s) - s f'(s) - f(0), minus the excess of f(0) over the tangent at s. And q_x can reach min(E m_x, 1 - |m| + m_x).   QED
 So "worst case at most that of t0" is the linear condition E m_x >= t0, |m| - m_x <= 1 - t0 for all x. Summed over x these give t0 <= t* =
-E/(E + k - 1), with equality only for m_x = 1/(E + k - 1). Q* of the simplex is the unique floor with the best worst case; a floor with a
-better mean has a larger worst case. `keep` = t0/t*.
+E/(E + k - 1), with equality only for m_x = 1/(E + k - 1). So the floor of Q* of the simplex, which the linear sampler has too, is the only
+one with t = t*. No other floor has the best worst case if that is finite and falls strictly in t at t*, as for the four above. (A
+hockey-stick divergence may be 0 for many floors, and reverse KL is infinite for all.) A floor with a better mean has a smaller t. `keep` =
+t0/t*.
 
-**T3 (how spread are clients).** Take clients that are uniform on s of the k outcomes, and a uniform floor of mass b. A client's outcomes are
-released with total probability t = min(s E b/k, 1 - (k - s) b/k), and D_f = t f(1/t) + (1-t) f(0) falls in t. The first term rises with b and
-the second falls, so the best b is where they meet: b = k/(s E + k - s), the box of the band 0 <= dP/dmu <= k/s, and TV = (k - s)/(s E + k -
-s). s = 1 is Q* of the simplex. Husain's mollifier has b = e^(-eps/2), which is this b for s = k/(e^(eps/2) + 1). So it is exactly Q* of the
-band 0 <= dP/dmu <= e^(eps/2) + 1.
+**T3 (how spread are clients).** Take clients that are uniform on s of the k outcomes, and a uniform floor of mass b. A client's outcomes
+are released with total probability t = min(s E b/k, 1 - (k - s) b/k), and D_f = t f(1/t) + (1-t) f(0) falls in t. The first term rises with
+b and the second falls, so the best b is where they meet: b = k/(s E + k - s), the box of the band 0 <= dP/dmu <= k/s, and TV = (k - s)/(s E
++ k - s). s = 1 is Q* of the simplex. Husain's mollifier has b = e^(-eps/2), which is this b for s = k/(e^(eps/2) + 1). If this s is at
+least 1, the mollifier is exactly Q* of the band 0 <= dP/dmu <= e^(eps/2) + 1. (If it is less, no distribution reaches that upper bound, and
+Q* of the band is that of the simplex.)
 
 **T4 (no outcome is special).** If every permutation of the outcomes preserves the set of clients with their weights, the best m is uniform.
 *Proof.* The mean V has V(m o pi) = V(m); averaged over all pi, V(average) <= V(m) by convexity, and the average is uniform.   QED

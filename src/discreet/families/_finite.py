@@ -245,8 +245,8 @@ class Simplex(FiniteFamily[Outcome]):
     def spread(self, outcomes: float) -> Band[Outcome]:
         """The family for clients with about that many outcomes each: 0 <= dP/dmu <= k/outcomes around the uniform mu.
 
-        Its Q* is the best sampler for clients that are uniform on that many outcomes, and serves everybody. 1 gives Q* of the simplex, and
-        k/(e^(eps/2) + 1) gives Husain's mollifier at epsilon (`discreet.design._floors`, T3 and T4).
+        Its Q* is the best sampler for clients that are uniform on that many outcomes, if it is a whole number, and serves everybody. 1 gives
+        Q* of the simplex. k/(e^(eps/2) + 1), where it is at least 1, gives Husain's mollifier at epsilon (`discreet.design._floors`, T3, T4).
 
         Args:
             outcomes: the number of outcomes of a client, in [1, k).

@@ -9,8 +9,9 @@ like the client too. To this end P is replaced by P + t mu for a tiny t. Its pro
 on multisets so rare that t mu, about 1e-18, exceeds the client's mass there.
 
 `ComposedSampler` makes J independent draws that keep one notion of privacy together, each with the largest equal share that is known. The
-accountant determines the share for the very integers that are drawn with (`discreet.accounting._splitting`). It is eps/J for pure epsilon,
-which is the most possible. For other notions it follows from the exact composition of J boxes, in rationals up to 24 samples.
+accountant determines the share for the very integers that are drawn with (`discreet.accounting._splitting`). It is eps/J for pure epsilon:
+the most possible for the optimal and the linear mechanism on a simplex, where two clients differ by the full factor. For other notions it
+follows from the exact composition of J boxes, in rationals up to 24 samples.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class Risk:
 
     Attributes:
         value: the divergence.
-        tight: whether no epsilon-LDP sampler has a smaller worst case.
+        tight: whether no epsilon-LDP sampler has a smaller worst case; for a baseline, whether the value is its own worst case.
         attained: whether some client has it.
         least: a certified lower bound on the smallest worst case, if requested.
     """
