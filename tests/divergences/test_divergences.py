@@ -541,7 +541,7 @@ def test_a_limit_is_a_number_above_minus_infinity(limit: Any) -> None:
         ({"slope_at_infinity": -1.0}, "slope_at_infinity = -1 is too small"),
     ],
 )
-def test_limits_that_no_convex_f_has_are_refused(limits: dict[str, float], message: str) -> None:
+def test_limits_that_no_convex_f_has_are_refused(limits: dict[str, Any], message: str) -> None:
     """They would make a divergence between distributions negative, or 0 between different ones."""
     with pytest.raises(DiscreetError, match=message):
         FDivergence(lambda x: (x - 1) ** 2 / (x + 1), **limits)

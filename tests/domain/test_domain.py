@@ -386,14 +386,17 @@ def test_a_masked_column_is_refused_since_its_hidden_records_would_count(outcome
 
 def test_masked_counts_samples_and_laws_are_refused_wherever_they_are_read() -> None:
     sampler = dc.LinearSampler(dc.Simplex(3), epsilon=2.0)
-    numbers, shares = np.ma.array([5, 6, 7], mask=[0, 0, 1]), np.ma.array([0.5, 0.25, 0.25], mask=[0, 0, 1])
+    hidden: Any = [False, False, True]
+    numbers, shares = np.ma.array([5, 6, 7], mask=hidden), np.ma.array([0.5, 0.25, 0.25], mask=hidden)
     readers: dict[str, Any] = {
         "counts": lambda: dc.estimation.population(sampler, counts=numbers),
-        "samples": lambda: dc.estimation.population(sampler, samples=np.ma.array([0, 1, 2], mask=[0, 0, 1])),
+        "samples": lambda: dc.estimation.population(sampler, samples=np.ma.array([0, 1, 2], mask=hidden)),
         "p": lambda: dc.divergence("kl")(shares, [0.3, 0.3, 0.4]),
-        "weights": lambda: dc.audit.certificate_of(np.ma.array([[3, 1], [1, 3]], mask=np.eye(2)), epsilon=1.2),
+        "weights": lambda: dc.audit.certificate_of(
+            np.ma.array([[3, 1], [1, 3]], mask=np.eye(2, dtype=bool)), epsilon=1.2
+        ),
         "the output of the mechanism": lambda: dc.audit.black_box_audit(
-            lambda bit, n: np.ma.array(np.zeros(n), mask=np.ones(n)), [0, 1], epsilon=1.0, draws=200
+            lambda bit, n: np.ma.array(np.zeros(n), mask=True), [0, 1], epsilon=1.0, draws=200
         ),
     }
     for name, read in readers.items():

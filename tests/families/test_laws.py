@@ -105,10 +105,12 @@ def test_what_are_no_logits_is_refused(logits: Any, message: str) -> None:
 
 
 def test_fractions_are_numbers_and_what_is_none_is_told_how_to_become_one() -> None:
-    sampler, halves = dc.OptimalSampler(dc.Simplex(3), epsilon=1.0), [Fraction(1, 2), Fraction(1, 2), 0]
+    sampler = dc.OptimalSampler(dc.Simplex(3), epsilon=1.0)
+    halves: Any = [Fraction(1, 2), Fraction(1, 2), 0]
+    fifth: Any = Fraction(1, 5)
     assert np.array_equal(sampler.weights(halves), sampler.weights([0.5, 0.5, 0.0]))
     assert np.array_equal(sampler.weights([halves, halves]), sampler.weights([[0.5, 0.5, 0.0]] * 2))
-    own = dc.OwnSampler.of(dc.Simplex(3), lambda p: 0.4 * p + 0.2, floor=Fraction(1, 5), epsilon=2.0)
+    own = dc.OwnSampler.of(dc.Simplex(3), lambda p: 0.4 * p + 0.2, floor=fifth, epsilon=2.0)
     assert certificate(own).holds
     refused: dict[str, Any] = {
         r"; pass float\(\.\.\.\) of each entry": [Decimal("0.5"), Decimal("0.5"), 0],
