@@ -13,8 +13,8 @@ from discreet.estimation._counting import (
     FEWEST,
     MOST,
     bin_reference_masses,
+    bins_of_about_equal_reference_mass,
     default_bin_count,
-    group_cells_into_bins,
     line_cells_of_sampler,
     one_bin_per_cell,
 )
@@ -47,7 +47,7 @@ def test_masses_of_points_are_counted_on_the_points() -> None:
     edges = np.array([-4.0, -1.0, 0.2, 4.0])
     expected = np.histogram(points, edges)[0] / 50
     assert bin_reference_masses(sampler, Bins(edges)).tolist() == expected.tolist()
-    found = group_cells_into_bins(sampler, clients=10**6, count=5)
+    found = bins_of_about_equal_reference_mass(sampler, clients=10**6, count=5)
     assert found.reference.tolist() == pytest.approx(np.histogram(points, found.bins.edges)[0] / 50)
     assert found.reference.min() > 0.0
     fresh = dc.OptimalSampler(
@@ -61,7 +61,7 @@ def test_masses_of_points_are_counted_on_the_points() -> None:
 @pytest.mark.parametrize("count", [1, 2, 7, 40])
 def test_bins_are_whole_cells_of_about_equal_mass(family: Any, count: int) -> None:
     sampler = dc.OptimalSampler(family, epsilon=1.0, discretisation=dc.Cells(200))
-    found, cells = group_cells_into_bins(sampler, clients=1, count=count), one_bin_per_cell(sampler)
+    found, cells = bins_of_about_equal_reference_mass(sampler, clients=1, count=count), one_bin_per_cell(sampler)
     assert found.bins.size == len(found.reference) == count
     assert set(found.bins.edges) <= set(cells.bins.edges)
     assert found.reference.sum() == pytest.approx(1.0)
@@ -75,7 +75,7 @@ def test_bins_are_whole_cells_of_about_equal_mass(family: Any, count: int) -> No
 def test_a_cell_that_is_worth_several_bins_is_one() -> None:
     heavy = Tabulated([0.0, 1.0, 2.0, 3.0], [1.0, 100.0, 1.0])
     sampler = dc.OptimalSampler(dc.DensityBand(heavy, lower=0.0, upper=3.0), epsilon=1.0, discretisation=dc.Cells(2))
-    found = group_cells_into_bins(sampler, clients=1, count=4)
+    found = bins_of_about_equal_reference_mass(sampler, clients=1, count=4)
     assert found.reference.min() > 0.0
     assert found.bins.size <= 4
     assert found.reference.sum() == pytest.approx(1.0)
@@ -91,7 +91,7 @@ def test_more_samples_have_more_bins() -> None:
         noise = np.sqrt((1 / number) / clients) / sampler.constants.gamma
         assert 2.0 * noise == pytest.approx(0.5 / number, rel=0.1)
     coarse = dc.LinearSampler(INTERVAL, epsilon=1.0, discretisation=dc.Cells(3))
-    assert group_cells_into_bins(coarse, clients=10**6).bins.size == line_cells_of_sampler(coarse).size
+    assert bins_of_about_equal_reference_mass(coarse, clients=10**6).bins.size == line_cells_of_sampler(coarse).size
 
 
 MEMBERS = [(np.array([0.4, 0.6]), np.array([-0.8, 0.9])), (np.ones(1), np.array([0.5])), (np.ones(1), np.array([-0.1]))]

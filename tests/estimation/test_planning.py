@@ -19,7 +19,7 @@ from discreet.estimation import (
     variance_excess,
     variance_excess_or_none,
 )
-from discreet.estimation._counting import group_cells_into_bins
+from discreet.estimation._counting import bins_of_about_equal_reference_mass
 from discreet.estimation._inference._intervals import clopper_pearson_interval_ends
 from discreet.estimation._inference._inversion import invert_released_intervals
 from discreet.estimation._population import ReportedPopulation
@@ -191,7 +191,7 @@ def test_bins_of_a_line_are_promised_what_outcomes_of_these_masses_are(kind: Any
     family = dc.LaplaceMixtures(1, radius=0.5)
     sampler = kind(family, epsilon=1.0)
     found = outlook(sampler, mechanism="x", clients=3000, bins=6)
-    masses = group_cells_into_bins(sampler, clients=3000, count=6).reference
+    masses = bins_of_about_equal_reference_mass(sampler, clients=3000, count=6).reference
     band = dc.Band(masses, lower=family.bounds.lower, upper=family.bounds.upper)
     expected = outlook(kind(band, epsilon=1.0), mechanism="x", clients=3000)
     for name in ("at_worst", "together", "if_rare", "band", "total"):

@@ -358,7 +358,7 @@ _polars_ran_at_fork = False  # whether its threads were running at the latest fo
 _lost_polars_threads = False  # whether they were running in a process from which this one was forked
 
 
-def refuse_polars_after_fork() -> None:
+def note_use_of_polars_or_refuse_after_fork() -> None:
     """Raise an error in a child that would hang. Called before polars is used."""
     global _has_used_polars
     if _lost_polars_threads:

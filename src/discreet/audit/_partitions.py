@@ -105,7 +105,7 @@ def iterate_partitions_to_try(samples: Sequence[Samples]) -> Iterator[SamplePart
     if width > 1:
         yield from _iterate_partitions_by_whole_row(pooled_samples)
         yield from _iterate_partitions_by_coordinate_pair(coordinates[:_PAIRED_COORDINATES], samples)
-        yield from _iterate_partitions_by_mean_difference(samples)
+        yield from _iterate_partitions_along_mean_differences(samples)
 
 
 def _refuse_wrong_sample_count(count: int, expected: int) -> None:
@@ -241,7 +241,7 @@ def _product_partition(first: SamplePartition, second: SamplePartition) -> Sampl
     )
 
 
-def _iterate_partitions_by_mean_difference(samples: Sequence[Samples]) -> Iterator[SamplePartition]:
+def _iterate_partitions_along_mean_differences(samples: Sequence[Samples]) -> Iterator[SamplePartition]:
     """The direction in which the mean of an input differs from that of the first."""
     means = [np.nan_to_num(np.asarray(s.matrix)).mean(axis=0) for s in samples]
     for number, mean in enumerate(means[1:], start=1):

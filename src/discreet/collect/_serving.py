@@ -247,7 +247,7 @@ def serve(
     if seal is None or os.path.lexists(seal):
         read_seal_file(seal)
     if groups:
-        _refuse_ungroupable_agreements(labelled_agreements)
+        _refuse_unless_agreements_differ_in_purpose_alone(labelled_agreements)
     additions = _StoreAdditions(
         agreements=labelled_agreements,
         follows=follows,
@@ -439,7 +439,7 @@ def _handling_stop_signals(stop: Callable[[int, FrameType | None], None]) -> Ite
             signal.signal(sig, handler)
 
 
-def _refuse_ungroupable_agreements(agreements: Sequence[Agreement]) -> None:
+def _refuse_unless_agreements_differ_in_purpose_alone(agreements: Sequence[Agreement]) -> None:
     """Raise an error for agreements that cannot be those of groups."""
     if len(agreements) < 2:
         raise DiscreetError("groups (--groups) are several agreements; name one file for each group")

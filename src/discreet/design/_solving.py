@@ -107,7 +107,7 @@ def narrow_bracket_by_cuts(
     if examples.mass.size > LARGEST_CUT or keep > _MOST_KEEP:
         return bracket
     objective, ratio, size = Objective.of_divergence(f), math.exp(epsilon), examples.size
-    least, most = _least_floor_entry_and_largest_rest(size, ratio, keep)
+    least, most = _floor_limits_allowed_by_keep(size, ratio, keep)
     problem = CutProblem(examples, objective.curve, epsilon, least, most, worst)
     start, _ = outputs_on_and_off_support(
         examples, bracket.floor[examples.seen_outcomes], float(bracket.floor.sum()), ratio
@@ -185,7 +185,7 @@ def floor_bracket_of_optimal_sampler(
     return FloorBracket(floor, mean_divergence(examples, f, floor, ratio), max(proof.lower_bound(), 0.0), proof)
 
 
-def _least_floor_entry_and_largest_rest(size: int, ratio: float, keep: float) -> tuple[float, float]:
+def _floor_limits_allowed_by_keep(size: int, ratio: float, keep: float) -> tuple[float, float]:
     """The least m_x and the largest |m| - m_x that `keep` allows (T2)."""
     kept_share = min(max(keep, _LEAST_KEEP), _MOST_KEEP)
     return kept_share / (ratio + size - 1), 1.0 - kept_share / (1.0 + (size - 1) / ratio)
@@ -196,7 +196,7 @@ def _run_interior_point(
 ) -> FloorBracket | None:
     """The floor of the interior point method and the best of its certificates, once the two agree or no step is left; None on overflow."""
     size, ratio, objective = examples.size, math.exp(epsilon), Objective.of_divergence(f)
-    promise = FloorBounds(*_least_floor_entry_and_largest_rest(size, ratio, keep))
+    promise = FloorBounds(*_floor_limits_allowed_by_keep(size, ratio, keep))
     point = InteriorPoint(
         examples, epsilon, promise, objective.slope_at_one, objective.make_entry_cost, cautious=cautious
     )

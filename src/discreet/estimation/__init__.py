@@ -13,7 +13,7 @@ with imports_on_first_use(globals(), extra="cli"):
     from discreet.estimation._counting import (
         LARGEST as LARGEST,
         MOST as MOST,
-        group_cells_into_bins as group_cells_into_bins,
+        bins_of_about_equal_reference_mass as bins_of_about_equal_reference_mass,
         line_cells_of_sampler as line_cells_of_sampler,
         one_bin_per_cell as one_bin_per_cell,
         outcome_reference_masses as outcome_reference_masses,

@@ -175,7 +175,9 @@ def default_bin_count(sampler: Sampler[AnyFamily], clients: int) -> int:
     return int(min(max(sampler.constants.gamma**2 * clients / 16.0, FEWEST), MOST))
 
 
-def group_cells_into_bins(sampler: Sampler[AnyFamily], *, clients: int, count: int | None = None) -> CellBins:
+def bins_of_about_equal_reference_mass(
+    sampler: Sampler[AnyFamily], *, clients: int, count: int | None = None
+) -> CellBins:
     """Whole cells in `count` bins of about equal reference mass, or in the usual number for that many clients."""
     cells = one_bin_per_cell(sampler)
     if count is None:

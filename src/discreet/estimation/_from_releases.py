@@ -23,9 +23,9 @@ from discreet.estimation._counting import (
     ReportRows,
     SampleRows,
     bin_reference_masses,
+    bins_of_about_equal_reference_mass,
     check_outcome_counts,
     count_samples_by_outcome,
-    group_cells_into_bins,
     line_cells_of_sampler,
     one_bin_per_cell,
     outcome_reference_masses,
@@ -261,7 +261,7 @@ def _population_on_line(
     cells, line = one_bin_per_cell(sampler), line_cells_of_sampler(sampler)
     cell_counts, rows = releases.outcome_counts_and_rows(line)
     counts = cell_counts[line.order]
-    cell_bins = group_cells_into_bins(
+    cell_bins = bins_of_about_equal_reference_mass(
         sampler, clients=int(counts.sum()) if rows is None else rows.client_count, count=bins
     )
     line_rows = None if rows is None else rows.renumber_outcomes(np.argsort(line.order), line.size)

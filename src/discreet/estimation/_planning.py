@@ -34,7 +34,7 @@ import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import OPEN_UNIT, POSITIVE, PROBABILITY, DiscreetError, ImpossibleError, check_count, check_flag
-from discreet.estimation._counting import group_cells_into_bins
+from discreet.estimation._counting import bins_of_about_equal_reference_mass
 from discreet.estimation._inference import (
     Ends,
     Inversion,
@@ -183,7 +183,7 @@ def outlook(
     OPEN_UNIT.check("confidence", confidence)
     inversion = _sampler_inversion(sampler)
     if isinstance(sampler, Sampler) and isinstance(sampler.family, ContinuousFamily):
-        masses = group_cells_into_bins(sampler, clients=clients, count=bins).reference
+        masses = bins_of_about_equal_reference_mass(sampler, clients=clients, count=bins).reference
         size = len(masses)
     else:
         # one number may stand for 2^40 outcomes

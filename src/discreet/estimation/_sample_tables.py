@@ -197,7 +197,7 @@ def tally_reports(
         if keep:
             batches.append(reports)
     if rounds > 1:
-        rows = read_samples_by_client(source, column, _whole_number_expression(column), reader.who, rounds)
+        rows = read_samples_by_client(source, column, _uint64_or_null_expression(column), reader.who, rounds)
         return ReportTally(counts, coding, reader.named, True, rows.astype(np.uint64))
     reader.refuse_repeated_clients()
     return ReportTally(counts, coding, reader.named, reader.distinct, np.concatenate(batches) if batches else None)
@@ -297,7 +297,7 @@ def _read_reports_in_batches(
     reader: _ReleaseReader, source: Source, column: str, layout: str
 ) -> Iterator[NDArray[np.uint64]]:
     """The reports of a source, batch by batch; `layout` says what a report is, if one is none."""
-    for frame in reader.read_record_frames(_whole_number_expression(column), pl.col(KEY), count=False):
+    for frame in reader.read_record_frames(_uint64_or_null_expression(column), pl.col(KEY), count=False):
         if frame[KEY].null_count():
             raise DiscreetError(
                 f"column {column!r} of {source.name} holds what is no whole number from 0 to 2^64 - 1; {layout}"
@@ -316,7 +316,7 @@ def _make_report_reader(source: Source, agreement: Agreement, column: str) -> _R
     return _ReleaseReader(source, agreement, column)
 
 
-def _whole_number_expression(column: str) -> pl.Expr:
+def _uint64_or_null_expression(column: str) -> pl.Expr:
     return column_expression(column).cast(pl.UInt64, strict=False)
 
 
@@ -427,7 +427,7 @@ def tally_releases_by_group(
             f"{source.name} holds what reports add up to, from which those of a group cannot be told; collect each group under an "
             "agreement of its own: discreet collect --groups"
         )
-    whole_number = _whole_number_expression(column)
+    whole_number = _uint64_or_null_expression(column)
     key, coding = (
         (whole_number, None)
         if isinstance(tally, ReportTally)
@@ -461,7 +461,7 @@ def read_survey_reports_by_group(
 ) -> tuple[dict[str, NDArray[np.uint64]], int]:
     """The reports of each group on a survey, and how many clients were left out."""
     reports: dict[str, list[NDArray[np.uint64]]] = {}
-    reader = GroupReader(source, _whole_number_expression(column), groups, column, MOST_SURVEYED_GROUPS)
+    reader = GroupReader(source, _uint64_or_null_expression(column), groups, column, MOST_SURVEYED_GROUPS)
     for group, part in reader.read_frames_by_group():
         reports.setdefault(group, []).append(np.repeat(part[KEY].to_numpy(), part[NUMBER].to_numpy()))
     reader.refuse_clients_without_group()

@@ -34,7 +34,7 @@ from discreet.agreement import Agreement, FamilyTerms
 from discreet.design import Design, design
 from discreet.divergences import FDivergence, divergence
 from discreet.errors import DiscreetError, check_count, check_kind
-from discreet.estimation._counting import group_cells_into_bins, line_cells_of_sampler
+from discreet.estimation._counting import bins_of_about_equal_reference_mass, line_cells_of_sampler
 from discreet.estimation._from_releases import population, reported_population
 from discreet.estimation._inference import reweight_examples
 from discreet.estimation._planning import MOST_CLIENTS, outlook
@@ -215,7 +215,7 @@ def _client_laws_outputs_and_true_shares(
     return (
         client_laws,
         sampler.weights_on_atoms(client_laws) / TOTAL,
-        group_cells_into_bins(sampler, clients=clients, count=bins).sum_by_bin(shares),
+        bins_of_about_equal_reference_mass(sampler, clients=clients, count=bins).sum_by_bin(shares),
     )
 
 

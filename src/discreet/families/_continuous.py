@@ -150,7 +150,7 @@ class ContinuousFamily(BandFamily, abc.ABC):
             DiscreetError: for an argument that is not a density, or a density without mass in the family's space.
         """
         clients = as_client_densities(p, self)
-        return outsiders_at_nodes(self, clients, summarise_clients_at_nodes(self, clients)) is None
+        return clients_seen_outside_band_or_none(self, clients, summarise_clients_at_nodes(self, clients)) is None
 
     def law(
         self,
@@ -507,7 +507,7 @@ def bound_on_sampled_mass_error(bounds: Bounds, count: int) -> float:
     return deviation / (1.0 - deviation) if deviation < 1.0 else math.inf
 
 
-def outsiders_at_nodes(
+def clients_seen_outside_band_or_none(
     family: ContinuousFamily, clients: Sequence[LogDensity], summary: NodeSummary
 ) -> Outsiders | None:
     """The clients seen to be outside the band; None if there are none.
@@ -547,7 +547,7 @@ def find_continuous_outsiders(
         return None
     if members is not None and clients:
         family, summary = members, summarise_clients_at_nodes(members, clients)
-    return outsiders_at_nodes(family, clients, summary)
+    return clients_seen_outside_band_or_none(family, clients, summary)
 
 
 def summarise_clients_at_nodes(family: ContinuousFamily, clients: Sequence[LogDensity]) -> NodeSummary:

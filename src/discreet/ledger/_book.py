@@ -544,7 +544,7 @@ class Rounds:
     def _read_notes(self) -> list[Any]:
         """What is noted so far, without the lock."""
         if self._book is None:
-            return _NOTES_IN_MEMORY.get(self._secret_digest, [])
+            return _NOTES_IN_MEMORY.get(self._key_of_notes_in_memory, [])
         return self._book.read_lines()[1:] if os.path.lexists(self._book.path) else []
 
     def _refuse_if_ledger_noted(self, lines: list[Any]) -> None:
@@ -554,14 +554,14 @@ class Rounds:
             )
 
     @property
-    def _secret_digest(self) -> bytes:
+    def _key_of_notes_in_memory(self) -> bytes:
         return hashlib.blake2b(b"held", key=self._secret.value, digest_size=32).digest()
 
     @contextmanager
     def _using_notes_under_lock(self) -> Iterator[_NotesUnderSecret]:
         if self._book is None:
             with _MEMORY_LOCK:
-                lines = _NOTES_IN_MEMORY.setdefault(self._secret_digest, [])
+                lines = _NOTES_IN_MEMORY.setdefault(self._key_of_notes_in_memory, [])
                 yield _NotesUnderSecret(lines, lines.append)
             return
         if not os.path.lexists(self._book.path):

@@ -34,9 +34,9 @@ from discreet.errors import DiscreetError, check_count, check_kind, check_list
 from discreet.mechanisms import (
     LARGEST_OUTPUT,
     Reports,
-    draw_reports,
     fraction_below_exp_epsilon,
     least_weight_of_uniform_report,
+    randomise_outcomes_into_reports,
     require_drawable_record_total,
     require_report_numbers,
 )
@@ -431,7 +431,9 @@ class SurveySampler:
             outcomes = part.projection.draw_outcomes(
                 self.survey.columns, rows[clients], partial(draw_integers_below, randomness)
             )
-            block_reports = draw_reports(part.blocks, self.uniform_weights[index], outcomes, randomness)
+            block_reports = randomise_outcomes_into_reports(
+                part.blocks, self.uniform_weights[index], outcomes, randomness
+            )
             reports[clients] = block_reports + np.uint64(self._offsets[index])
         return reports
 

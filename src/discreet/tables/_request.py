@@ -454,7 +454,7 @@ def agreed_coding(agreement: Agreement, request: Any = None, other: Any = None) 
     if isinstance(agreement.family, ContinuousTerms):
         refuse_domain_beside_continuous_agreement(agreement, request)
         return Coding(LineCells.of_sampler(agreement.sampler()), other)
-    domain = agreement.domain if request is None else _agreed_domain_or_error(agreement, as_domain(request))
+    domain = agreement.domain if request is None else _require_domain_of_agreement(agreement, as_domain(request))
     if isinstance(domain, Digested):
         raise DiscreetError(
             f"agreement {agreement.id} holds a digest of its {domain.size:,} labels; give the labels too: domain= (--domain)"
@@ -487,7 +487,7 @@ def agreed_finite_family(agreement: Agreement, coding: Coding) -> FiniteFamily:
     return agreement.on_outcomes.on(coding.domain).family()
 
 
-def _agreed_domain_or_error(agreement: Agreement, domain: Domain) -> Domain:
+def _require_domain_of_agreement(agreement: Agreement, domain: Domain) -> Domain:
     """The domain, if it is the agreed one. A list of texts that are whole numbers may represent the numbers."""
     readings = [domain]
     if isinstance(domain, Labels) and all(

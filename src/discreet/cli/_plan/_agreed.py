@@ -28,8 +28,8 @@ from discreet.estimation import (
     Rehearsal,
     RoundsCost,
     SurveyOutlook,
+    bins_of_about_equal_reference_mass,
     clients_needed_or_none,
-    group_cells_into_bins,
     line_cells_of_sampler,
     outlook,
     rehearse_collections,
@@ -261,7 +261,7 @@ def _refuse_bins_option(bins: int | None) -> None:
 def _number_of_shares_to_estimate(sampler: Sampler[AnyFamily], clients: int, bins: int | None) -> int:
     """The number of shares to estimate."""
     if isinstance(sampler.family, ContinuousFamily):
-        return group_cells_into_bins(sampler, clients=clients, count=bins).bins.size
+        return bins_of_about_equal_reference_mass(sampler, clients=clients, count=bins).bins.size
     _refuse_bins_option(bins)
     return sampler.family.size
 

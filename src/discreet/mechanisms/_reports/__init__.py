@@ -25,9 +25,9 @@ with imports_on_first_use(globals()):
     from discreet.mechanisms._reports._sampler import (
         LARGEST_OUTPUT as LARGEST_OUTPUT,
         ReportSampler as ReportSampler,
-        draw_reports as draw_reports,
         fraction_below_exp_epsilon as fraction_below_exp_epsilon,
         least_weight_of_uniform_report as least_weight_of_uniform_report,
+        randomise_outcomes_into_reports as randomise_outcomes_into_reports,
         require_drawable_record_total as require_drawable_record_total,
     )
 

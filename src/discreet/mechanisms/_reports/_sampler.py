@@ -381,7 +381,7 @@ class ReportSampler:
 
     def _draw_reports_for_outcomes(self, outcomes: Integers, randomness: Randomness) -> Reports:
         """A report for each drawn outcome."""
-        return draw_reports(self._blocks, self._uniform_weight, outcomes, randomness)
+        return randomise_outcomes_into_reports(self._blocks, self._uniform_weight, outcomes, randomness)
 
     def probability(self, report: int, outcome: Any) -> Fraction:
         """The exact probability of a report from a client that has one outcome for certain.
@@ -527,7 +527,9 @@ def least_weight_of_uniform_report(blocks: RankedReports, bound: Fraction) -> in
     return -(-TOTAL * beta.numerator // beta.denominator)
 
 
-def draw_reports(blocks: RankedReports, weight: int, outcomes: Integers, randomness: Randomness) -> Reports:
+def randomise_outcomes_into_reports(
+    blocks: RankedReports, weight: int, outcomes: Integers, randomness: Randomness
+) -> Reports:
     """A report for each drawn outcome: a uniform one where a word is below N = `weight`, else a uniform one that holds it."""
     is_own = randomness.integers(len(outcomes)) >= weight
     own_rows, other_rows = np.flatnonzero(is_own), np.flatnonzero(~is_own)

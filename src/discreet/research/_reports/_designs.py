@@ -233,7 +233,7 @@ def shifted_clients_findings(rows: Sequence[ShiftedDesign]) -> list[Finding]:
 
 
 def _relative_cost_range_text(rows: Sequence[ShiftedDesign]) -> str:
-    ratios = [row.means["elsewhere"] / row.best_mean_without_design for row in rows]
+    ratios = [row.means["elsewhere"] / row.smallest_mean_kl_without_design for row in rows]
     return f"{min(ratios):.1f} to {max(ratios):.1f}"
 
 

@@ -292,19 +292,19 @@ class ShiftedDesign:
     floor: float
 
     @property
-    def best_mean_without_design(self) -> float:
+    def smallest_mean_kl_without_design(self) -> float:
         """The mean KL of the best sampler without a design."""
         return min(self.means[name] for name in SAFE)
 
     @property
     def is_design_better(self) -> bool:
         """Whether the design made elsewhere is better than every sampler without a design."""
-        return self.means["elsewhere"] < self.best_mean_without_design
+        return self.means["elsewhere"] < self.smallest_mean_kl_without_design
 
     @property
     def closed_gap_share(self) -> float:
         """The share of the gap between the best of those and the floor that the design made elsewhere closes; negative if it is worse."""
-        safe = self.best_mean_without_design
+        safe = self.smallest_mean_kl_without_design
         return (safe - self.means["elsewhere"]) / (safe - self.floor)
 
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import polars as pl
 import pyarrow as pa
 
-from discreet._base import refuse_polars_after_fork
+from discreet._base import note_use_of_polars_or_refuse_after_fork
 from discreet._base.files import atomic_write
 from discreet.errors import DiscreetError
 from discreet.tables._sources._arrow import (
@@ -53,7 +53,7 @@ _ROW_GROUP = 1 << 20  # rows that are written together
 
 def source_of_table(table: Any) -> Source:
     """A source from a pyarrow Table, RecordBatch or RecordBatchReader, a frame of polars (lazy or not) or pandas, or a path."""
-    refuse_polars_after_fork()
+    note_use_of_polars_or_refuse_after_fork()
     match table:
         case pl.LazyFrame():
             return ScannedSource("the frame", table)
@@ -103,7 +103,7 @@ def file_source(path: str, *, name: str | None = None, folder: Path | None = Non
 
     `name`: its name in messages. `folder`: where packed texts are unpacked, one at a time.
     """
-    refuse_polars_after_fork()
+    note_use_of_polars_or_refuse_after_fork()
     files = list_input_files(path)
     kinds = {detect_file_format(file, name) for file in files}
     label = path if name is None else name
@@ -215,7 +215,7 @@ def open_source(path: str, folder: Path | None = None) -> Iterator[Source]:
 @contextmanager
 def open_standard_input(folder: Path | None) -> Iterator[Source]:
     """A source from standard input: an Arrow stream as it comes; anything else is first put into a file."""
-    refuse_polars_after_fork()
+    note_use_of_polars_or_refuse_after_fork()
     if sys.stdin is None:
         raise DiscreetError("standard input is closed; open it, or name a file")
     stream = sys.stdin.buffer
