@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+import discreet as dc
 from tests.tables.small_tables import rows
 
 Run = Callable[..., Any]
@@ -52,9 +53,15 @@ def test_a_night_without_its_date_is_refused(folder: Path, run: Run, refusal: Ca
     """It was round 1, the first day of the schedule; a ledger then gave every later night the samples of the first."""
     night = ("sample", "data/day=2026-11-17", "--client", "who", "--value", "what", "--agreement", "agreement.json")
     kept = ("--secret", "release.secret", "--ledger", "population", "-o", "out/2026-11-17.parquet")
-    assert "has a round every day; say which one this is: --round DATE, such as" in refusal(*night, *kept)
+    assert "has a round every day; say which one this is by a date: --round 2026-01-01 is the first" in refusal(
+        *night, *kept
+    )
     assert "round = '' is no date" in refusal(*night, *kept, "--round", "")  # a variable of a script that is not set
     assert not Path("out/2026-11-17.parquet").exists()
+    with pytest.raises(
+        dc.DiscreetError, match=r"say which one this is by a date: round='2026-01-01' \(--round 2026-01-01\)"
+    ):
+        dc.tables.Request(client="who", value="what", agreement=dc.Agreement.read("agreement.json"))
     assert run(*night, "--dry-run").exit_code == 0
     assert run(*night, *kept, "--round", "321").exit_code == 0
 

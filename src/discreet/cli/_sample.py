@@ -200,11 +200,6 @@ def release_samples_of_table(
         raise DiscreetError("--survey makes an agreement, and --agreement is one; give one of them")
     if value is None and not has_survey:
         raise DiscreetError("--value is missing: the column of values (a --survey states its own columns)")
-    if round_number is None and not dry_run and terms is not None and terms.schedule is not None:
-        raise DiscreetError(
-            f"agreement {agreement} has a round every {terms.schedule.every}; say which one this is: --round DATE, such as --round "
-            f"{terms.schedule.start}"
-        )
     instead = " (or --survey FILE, or --agreement FILE)"
     public_domain = (
         domain_from_options(*domain_options)
@@ -216,10 +211,12 @@ def release_samples_of_table(
         mechanism, note = choose_mechanism_and_note(
             goal, mechanism, may_ask=not (quiet or dry_run or json) and source != STANDARD
         )
-    columns: dict[str, Any] = {} if value is None else {"value": value}
+    given_terms: dict[str, Any] = {} if value is None else {"value": value}
+    if round_number is not None or dry_run:
+        given_terms["round"] = _parse_round("1" if round_number is None else round_number)
     request = Request(
         client=client,
-        **columns,
+        **given_terms,
         survey=None if survey is None else Survey.read(survey),
         domain=public_domain,
         epsilon=epsilon,
@@ -231,7 +228,6 @@ def release_samples_of_table(
         goal=goal,
         mechanism=mechanism,
         rounds=rounds,
-        round=_parse_round("1" if round_number is None else round_number),
         purpose=purpose,
         secret=release_secret,
         agreement=terms,

@@ -103,7 +103,7 @@ class Request:
             bias; the default) or "clients" (optimal: each sample is as close to its own client as can be).
         mechanism: or the mechanism itself: "linear", "optimal", "mollifier", or "reports", which name blocks of outcomes in place of samples.
         rounds: how many samples each client releases in all (1 unless said); together they spend rounds * epsilon.
-        round: which of them this is, from 1; or a date in it, if the agreement has a schedule. The first unless said, also with a schedule.
+        round: which of them this is, from 1 (the usual one). An agreement with a schedule needs it, and takes a date in it.
         purpose: what the samples are for; part of the agreement.
         family: in place of `domain`, a `Simplex` or `Band` on the outcomes, or a continuous family on a line, whose cells are the outcomes.
         sampler: in place of `domain`, `epsilon` and `mechanism`, the sampler to release by.
@@ -428,6 +428,12 @@ def _requested_or_agreed_term(name: str, terms: RequestTerms, agreement: Agreeme
 def _requested_round_number(terms: RequestTerms, agreement: Agreement | None) -> int:
     """The number of the round; that of a date by the schedule of the agreement."""
     number = terms.get("round", 1)
+    if "round" not in terms and agreement is not None and agreement.schedule is not None:
+        first = agreement.schedule.start
+        raise DiscreetError(
+            f"agreement {agreement.id[:12]}... has a round every {agreement.schedule.every}; say which one this is by a date: "
+            f"round='{first}' (--round {first}) is the first"
+        )
     if not isinstance(number, (str, date)):
         return check_count("round", number)
     if agreement is None:
