@@ -4,7 +4,8 @@ import json
 import random
 import shutil
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,14 @@ SAMPLE_SHOWN = "#sample-card:not([hidden])"
 LABELS = [f"town {number}" for number in range(400)]
 NO_DATABASE = "Object.defineProperty(globalThis, 'indexedDB', { value: undefined })"
 SILENT_DATABASE = "IDBFactory.prototype.open = () => ({})"
+
+
+@contextmanager
+def _collector_address_and_profile(tmp_path: Path) -> Iterator[tuple[Any, str, Path]]:
+    """A running collector, the address of /take-part, and the folder of a browser's profile."""
+    agreed(tmp_path, LABELS)
+    with running(tmp_path, "agreement.json") as collector:
+        yield collector, f"{collector.address}{TAKE_PART}", tmp_path / "profile"
 
 
 def _open(context: Any, address: str) -> Any:
@@ -47,10 +56,7 @@ def _shown(page: Any) -> dict[str, Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize("seconds", wide([0.0, 1.0, 3.0, 8.0], [0.0]))
 def test_the_sample_the_name_and_the_budget_outlive_the_browser(tmp_path: Path, seconds: float) -> None:
-    agreed(tmp_path, LABELS)
-    profile = tmp_path / "profile"
-    with running(tmp_path, "agreement.json") as collector:
-        address = f"{collector.address}{TAKE_PART}"
+    with _collector_address_and_profile(tmp_path) as (collector, address, profile):
         with chromium_to_kill(profile) as (context, kill):
             page = _open(context, address)
             drawn = _draw(page)
@@ -75,10 +81,7 @@ def test_the_sample_the_name_and_the_budget_outlive_the_browser(tmp_path: Path, 
 @pytest.mark.slow
 def test_what_was_forgotten_on_purpose_stays_forgotten_and_everybody_else_comes_back(tmp_path: Path) -> None:
     """The storage of the killed browser still has the record, with a request that waits: what the disk had before it was forgotten."""
-    agreed(tmp_path, LABELS)
-    profile = tmp_path / "profile"
-    with running(tmp_path, "agreement.json") as collector:
-        address = f"{collector.address}{TAKE_PART}"
+    with _collector_address_and_profile(tmp_path) as (_, address, profile):
         with chromium_to_kill(profile) as (context, kill):
             page = _open(context, address)
             page.route("**/samples", lambda route: route.abort())

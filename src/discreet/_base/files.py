@@ -144,10 +144,8 @@ def atomic_write(
     try:
         with os.fdopen(handle, "wb") as file:
             finished_mode = _mode_of_finished_file(file, target, private=private)
-            # for every umask, and until it has its name: it may hold what must not leave yet
-            with (
-                nullcontext() if private else suppress(OSError)
-            ):  # of a disk without such modes, such as FAT or a mounted bucket
+            # for every umask, and until it has its name: it may hold what must not leave yet. Some disks have no such modes (FAT, a bucket)
+            with nullcontext() if private else suppress(OSError):
                 _set_mode(file, _PRIVATE_MODE)
             yield file
             file.flush()

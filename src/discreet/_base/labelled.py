@@ -80,6 +80,12 @@ def unbox_arrow_column(column: Any) -> Any:
         ) from None
 
 
+def unbox_array_of_one(entry: Any) -> Any:
+    """An array without axes, as iterating over a tensor gives them, as its plain value; anything else unchanged."""
+    is_boxed = not isinstance(entry, np.generic) and getattr(entry, "ndim", None) == 0 and hasattr(entry, "item")
+    return entry.item() if is_boxed else entry
+
+
 def iterates_over_column_names(values: Any) -> bool:
     """Whether iterating over the values gives column names instead of values."""
     return isinstance(values, Mapping) or (

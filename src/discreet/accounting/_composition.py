@@ -207,7 +207,9 @@ _LARGEST_NU = Fraction(10**100)  # whose square is a float, with room for produc
 
 @dataclass(frozen=True)
 class GaussianLoss:
-    """The privacy loss of Gaussian releases together, which is that of one. No smaller delta is true.
+    """The privacy loss of Gaussian releases together, which is that of one.
+
+    Deltas are within 1e-12 of the smallest true one while nu/2 + epsilon/nu is at most 16, and upper bounds beyond.
 
     Attributes:
         nu: the parameter of that one release, rounded up.

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base.labelled import refuse_masked_array
+from discreet._base.labelled import refuse_masked_array, unbox_array_of_one
 from discreet.errors import DiscreetError
 
 Codes = NDArray[np.int64]
@@ -58,9 +58,7 @@ def parse_mechanism_output(output: Any, count: int) -> Samples:
         _refuse_wrong_sample_count(len(output), count)
         return Samples(np.asarray(output, dtype=np.float64).reshape(len(output), -1), (), None)
     try:
-        values = [
-            value.item() if getattr(value, "ndim", None) == 0 and hasattr(value, "item") else value for value in output
-        ]
+        values = list(map(unbox_array_of_one, output))
     except TypeError:
         raise DiscreetError(
             f"the mechanism returned {type(output).__name__}, not samples; it is called as f(input, n) and returns n of them"

@@ -207,12 +207,9 @@ def _other_collections_lines(store_name: str) -> list[str]:
             if stored.closed is None and stored.collection != newest.collection
         }  # fmt: skip
         if others:
-            purposes = (
-                f" ({safe_text(agreement.purpose, most=60)})" if agreement.purpose else ""
-                for agreement in others.values()
-            )
             names = ", ".join(
-                f"{agreement.id[:12]}{purpose}" for agreement, purpose in zip(others.values(), purposes, strict=True)
+                agreement.id[:12] + (f" ({safe_text(agreement.purpose, most=60)})" if agreement.purpose else "")
+                for agreement in others.values()
             )
             return [
                 f"{safe_text(store_display_name(store_name))} also holds {names}: whoever names no agreement gets the newest one, "

@@ -212,8 +212,10 @@ def release_samples_of_table(
             goal, mechanism, may_ask=not (quiet or dry_run or json) and source != STANDARD
         )
     given_terms: dict[str, Any] = {} if value is None else {"value": value}
-    if round_number is not None or dry_run:
-        given_terms["round"] = _parse_round("1" if round_number is None else round_number)
+    if round_number is not None:
+        given_terms["round"] = _parse_round(round_number)
+    elif dry_run:
+        given_terms["round"] = 1  # nothing is released
     request = Request(
         client=client,
         **given_terms,

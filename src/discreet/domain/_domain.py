@@ -31,6 +31,7 @@ from discreet._base import OldName
 from discreet._base.labelled import (
     iterates_over_column_names,
     refuse_masked_array,
+    unbox_array_of_one,
     unbox_arrow_column,
     values_in_outcome_order,
 )
@@ -54,13 +55,9 @@ def records_as_list(records: Any) -> list[Any]:
         entries = list(unbox_arrow_column(records))
     except TypeError:
         raise DiscreetError("records is not a list of single labels; pass one label for each record") from None
-    if entries and _is_array_of_one(entries[0]):  # of a tensor
-        return [entry.item() if _is_array_of_one(entry) else entry for entry in entries]
+    if entries and unbox_array_of_one(entries[0]) is not entries[0]:
+        return list(map(unbox_array_of_one, entries))
     return entries
-
-
-def _is_array_of_one(entry: Any) -> bool:
-    return not isinstance(entry, np.generic) and getattr(entry, "ndim", None) == 0 and hasattr(entry, "item")
 
 
 def first_few_as_text(items: Iterable[Any]) -> str:

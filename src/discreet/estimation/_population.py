@@ -549,9 +549,8 @@ class ReportedPopulation(PopulationEstimate):
     def _estimate_average(self, name: str, phi: OutcomeFunction, *, among: int = 1) -> Estimate:
         least, most = float(phi.low.min()), float(phi.high.max())
         miss = one_sided_miss_probability(self.confidence, among)
-        low = (
-            min(max(-self._support_statistics.mean_upper_bound(-phi.low, miss), least), most) + 0.0
-        )  # which is never -0.0
+        lower_bound = -self._support_statistics.mean_upper_bound(-phi.low, miss)
+        low = min(max(lower_bound, least), most) + 0.0  # which is never -0.0
         high = min(max(self._support_statistics.mean_upper_bound(phi.high, miss), least), most)
         mean = float(phi.values.mean())
         mean_sum = float((phi.values - mean) @ self.counts) / self.samples

@@ -257,10 +257,9 @@ class PopulationLedger:
         try:
             return cls(path, secret)
         except LedgerError:
+            is_uncharged = len(book.read_lines()) == 1
             # a disk that failed may have kept the note: without its ledger the secret would serve none
-            if len(book.read_lines()) == 1 and not Rounds(secret).serves_ledger(
-                ledger_id
-            ):  # nothing has been charged to it
+            if is_uncharged and not Rounds(secret).serves_ledger(ledger_id):
                 with suppress(OSError):
                     book.path.unlink()
                     path.rmdir()

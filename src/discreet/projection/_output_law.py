@@ -289,9 +289,8 @@ class OutputProblem:
         largest = largest_log_ratios(log_ratio)
         smallest = log_ratio.min(axis=1, where=masses > 0, initial=np.inf)
         with np.errstate(divide="ignore"):
-            log_client = log_ratio + np.log(
-                masses
-            )  # relative to its own largest value: p/h may be immense far in a tail
+            log_client = log_ratio + np.log(masses)
+        # each relative to its own largest value: p/h may be immense far in a tail
         shift = largest_log_ratios(log_client)
         client = np.exp(log_client - shift[:, None])
         mass = client.sum(axis=1)

@@ -23,9 +23,8 @@ from discreet.projection._output_law import matrix_to_endpoint_values
 
 Floats = NDArray[np.float64]
 
-_NEAR_END = (
-    1e-9  # distance from an end, in widths; the density there stands for that between the outermost node and the end
-)
+# distance from an end, in widths; the density there stands for that between the outermost node and the end
+_NEAR_END = 1e-9
 _RISING = 4.0  # times the density at the nodes, from which on further places towards the end are evaluated
 _PLACES_TOWARDS_END = 12
 _SMALLEST_ELEMENT = 1e-200  # of the reference, below which it ends in a tail, and jumps are not looked for
